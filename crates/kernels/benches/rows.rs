@@ -1,7 +1,8 @@
-//! What kernels cost on one thread of the host, at every level of the machine.
+//! CPU cost of kernels on one thread, at every vector level of the machine.
 //!
-//! Frames of 1920x1080; where the name has a size, from that size or to it. Printed per frame in milliseconds: the CPU
-//! time of this thread, where Linux tells it, else the time passed. Medians of rounds, in which levels take turns.
+//! Frames are 1920x1080; a name with a size scales from or to that size. The output is milliseconds per frame: the CPU
+//! time of this thread if Linux reports it, otherwise wall-clock time. Values are medians of rounds, and levels
+//! alternate within a round.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -26,20 +27,20 @@ const TURNED: Size = Size { width: 1080, height: 1920 };
 const LARGER: Size = Size { width: 2560, height: 1440 };
 const THIRD: Size = Size { width: 640, height: 360 };
 const ROUNDS: usize = 15;
-/// As many frames in a round as take this long.
+/// Each round has as many frames as take this long.
 const ROUND: Duration = Duration::from_millis(25);
 
-/// A kernel with everything that it is given.
+/// A kernel with its inputs.
 struct Case {
     name: &'static str,
     recipe: Recipe,
     params: FrameParams,
     source: Size,
     size: Size,
-    /// Sizes of the other pictures.
+    /// Sizes of the extra inputs.
     sides: Vec<Size>,
     in_place: bool,
-    /// The formats of what is read and of what is made.
+    /// The formats of the source and of the output.
     formats: [Format; 2],
 }
 
@@ -77,7 +78,7 @@ fn converted(name: &'static str, from: Format, into: Format) -> Case {
     Case { name, recipe, params, source: SIZE, size: SIZE, sides: vec![SIZE], in_place: false, formats: [from, into] }
 }
 
-/// Another size, from one or to one of 1920x1080.
+/// Scales from or to 1920x1080.
 fn resampled(name: &'static str, filter: ResampleFilter, source: Size, size: Size) -> Case {
     let recipe = Recipe::of(&resample::RESAMPLE);
     let (words, small) = resample::pack(filter, source, size);
@@ -97,7 +98,7 @@ fn blur_of(name: &'static str, sigma: f64, taps: u32) -> Case {
     case(name, &blur::BLUR, &(blur::pack(&weights).to_vec(), blur::small(&weights)), SIZE, &[])
 }
 
-/// So many weights in a row and a column, none of them 0: small whole numbers, or fractions of all kinds.
+/// A convolution with `side` weights per row and column, none of them 0: small integers, or arbitrary fractions.
 fn convolve_of(name: &'static str, side: u32, whole: bool) -> Case {
     let weight = |i: u32| if whole { f64::from(1 + i % 3) } else { (f64::from(i) * 1.7).sin() / f64::from(side) };
     convolve_by(name, &(1..=side * side).map(weight).collect::<Vec<_>>())
@@ -112,7 +113,7 @@ fn sharpen_of(name: &'static str, a: f64) -> Case {
     convolve_by(name, &[0.0, -a, 0.0, -a, 1.0 + 4.0 * a, -a, 0.0, -a, 0.0])
 }
 
-/// Four pictures of one size in a grid.
+/// Four images of one size in a grid.
 fn grid_of(name: &'static str, size: Size) -> Case {
     let recipe = Recipe::of_several(&compositor::COMPOSITOR, 3);
     let cells = compositor::cells(compositor::CompositorLayout::Grid, 4, SIZE);
@@ -169,7 +170,7 @@ fn wave() -> (&'static PixelFn, Given) {
     (&curve::CURVE, (curve::pack([0, 255, 0, 255], &rows).to_vec(), small))
 }
 
-/// A key in noise: with a hard edge, or with one that many pixels lie in.
+/// A key in noise, with a hard edge or with a soft edge that covers many pixels.
 fn keyed(smooth: f64) -> (&'static PixelFn, Given) {
     (&chromakey::CHROMAKEY, (chromakey::pack([0, 255, 0], 0.3, smooth).to_vec(), vec![]))
 }
@@ -293,12 +294,12 @@ fn noise(size: Size, seed: u32) -> Vec<Pixel> {
     (0..size.pixels() as u32).map(|i| (i ^ seed).wrapping_mul(2_654_435_761).rotate_left(13).to_le_bytes()).collect()
 }
 
-/// The time of this thread on a CPU; of the clock, where that is not known.
+/// The CPU time of this thread, or wall-clock time if it is not known.
 fn cpu_time(since: Instant) -> Duration {
-    // What a thread has used is added up when it lets others go first.
+    // Linux updates a thread's CPU time when it yields.
     std::thread::yield_now();
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let used = told.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let used = stat.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
     used.map_or_else(|| since.elapsed(), Duration::from_nanos)
 }
 

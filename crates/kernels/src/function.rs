@@ -1,11 +1,10 @@
-//! Pixel functions: one pixel in, one out, at the same place, on both sides.
+//! Pixel functions: one pixel in, one pixel out, at the same position, as WGSL and as a CPU loop.
 //!
-//! Owns the description of a function as data: its WGSL, its row loop, how many parameter words it takes, which part of
-//! a row it can change.
-//! Does not loop over frames: the composer does, and visits a function only where it has an effect.
+//! A function is described as data: its WGSL, its row loop, its parameter words, and the spans of a row it can change.
+//! The composer loops over frames and calls a function only for those spans.
 //!
-//! Always: both sides see whole numbers 0..=255 and give the same ones; parameters are 32-bit words that were computed
-//! once per frame on the host.
+//! Invariants: both twins take integers in 0..=255 and return the same ones. Parameters are 32-bit words, computed once
+//! per frame on the CPU.
 
 use std::sync::Arc;
 
@@ -16,34 +15,34 @@ use crate::picture::{Picture, Pixel};
 use crate::sample::{self, Chance, KernelSample, Samples};
 use crate::simd::Level;
 
-/// A pixel function on both sides.
+/// A pixel function with both twins.
 #[derive(Debug)]
 pub struct PixelFn {
-    /// Its name: that of its WGSL function and of both files.
+    /// The name of its WGSL function and of both of its files.
     pub name: &'static str,
-    /// WGSL that defines `fn NAME(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32>`, where `word(k + i)` and
-    /// `int(k + i)` are its parameters, `frame_size()` is the frame's, `side(i)` word i of its other picture and
-    /// `small(i)` word i of its small data.
+    /// WGSL that defines `fn NAME(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32>`. It may call `word(k + i)` and
+    /// `int(k + i)` for its parameters, `frame_size()`, `side(i)` for word i of its extra input, and `small(i)` for
+    /// word i of its small data.
     pub wgsl: &'static str,
-    /// Parameter words it takes.
+    /// Number of parameter words.
     pub words: usize,
-    /// Whether it reads another picture at the same place.
+    /// Whether it reads an extra input: another image, at the same position.
     pub side: bool,
-    /// Whether it reads small data of its own: a table, glyphs, a logo.
+    /// Whether it reads small data: a table, glyphs, a logo.
     pub small: bool,
-    /// Changes part of a row.
+    /// Changes part of a row in place.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
-    /// Makes pixels from others, wherever they are, where that is quicker than changing a copy; says whether it has.
+    /// Computes pixels from others, at any position, if that is faster than changing a copy. Returns whether it did.
     pub made: Option<TryMapFn>,
-    /// Which parts of a row it can change.
+    /// The spans of row `y` that it can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
-    /// What the built-in functions are tested with; `None` for a function outside of [`pixel::ALL`](crate::pixel::ALL).
+    /// Test samples; `None` for a function outside of [`pixel::ALL`](crate::pixel::ALL).
     pub samples: Option<Samples>,
 }
 
 impl PixelFn {
-    /// The usual values of all fields but `name`, `wgsl` and `row`: no parameters, no other picture, no small data, and
-    /// it can change every pixel.
+    /// Defaults for all fields but `name`, `wgsl` and `row`: no parameters, no extra input, no small data, and it can
+    /// change every pixel.
     pub const PLAIN: PixelFn = PixelFn {
         name: "",
         wgsl: "",
@@ -63,19 +62,19 @@ impl PixelFn {
     }
 }
 
-/// Makes pixels from others, or says that it has not.
+/// Computes pixels from others if it can; returns whether it did.
 pub type TryMapFn = fn(&FnArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool;
 
-/// A function in a recipe: one with both sides, or a user's own, which has the device's only.
+/// A function in a recipe.
 #[derive(Debug, Clone)]
 pub enum Function {
-    /// On both sides.
+    /// A function with both twins.
     Both(&'static PixelFn),
-    /// On the device only.
+    /// A user's function, which has no CPU twin.
     Own(Arc<OwnFunction>),
 }
 
-/// Stands for a user's function on the host, where nobody runs it: its entry offers the device only.
+/// Placeholder for a user's function on the CPU. It never runs: the entry offers the GPU only.
 static NO_TWIN: PixelFn = PixelFn { name: OwnFunction::NAME, spans: |_, _| Spans::NONE, ..PixelFn::PLAIN };
 
 impl From<&'static PixelFn> for Function {
@@ -97,7 +96,7 @@ impl From<&Arc<OwnFunction>> for Function {
 }
 
 impl Function {
-    /// Its side on the host; for a user's own, one that changes nothing.
+    /// Its CPU twin. For a user's function this is one that changes nothing.
     pub(crate) fn on_host(&self) -> &'static PixelFn {
         match self {
             Function::Both(function) => function,
@@ -110,7 +109,7 @@ impl Function {
         self.on_host().name
     }
 
-    /// Parameter words it takes.
+    /// Number of parameter words.
     pub fn words(&self) -> usize {
         match self {
             Function::Both(function) => function.words,
@@ -118,23 +117,21 @@ impl Function {
         }
     }
 
-    /// Whether it reads another picture at the same place.
+    /// Whether it reads another image at the same position.
     pub fn side(&self) -> bool {
         self.on_host().side
     }
 
-    /// Whether it reads small data of its own.
     pub fn small(&self) -> bool {
         self.on_host().small
     }
 }
 
-/// What a function was given for this frame.
+/// The arguments of a function for one frame.
 #[derive(Debug, Clone, Copy)]
 pub struct FnArgs<'a> {
     /// Its parameters.
     pub words: &'a [u32],
-    /// Its small data.
     pub small: &'a [u32],
     /// The frame's size.
     pub size: Size,
@@ -149,20 +146,18 @@ impl FnArgs<'_> {
     }
 }
 
-/// What a function was given for this part of a row.
+/// The arguments of a function for one span of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct RowArgs<'a> {
-    /// What holds for the whole frame.
     pub frame: FnArgs<'a>,
-    /// The row.
     pub y: u32,
     /// The column of the first pixel.
     pub x: u32,
-    /// The other picture, where the function reads one.
+    /// The extra input, if the function reads one.
     pub side: Option<Picture<'a>>,
 }
 
-/// The parts of one row that a function can change, left to right, without overlap.
+/// The parts of one row that a function can change, from left to right, without overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spans {
     parts: [(u32, u32); Spans::MOST],
@@ -170,17 +165,15 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// More parts than this are joined with the last.
+    /// Maximum number of parts. Further parts extend the last one.
     pub const MOST: usize = 4;
-    /// Nothing in this row.
     pub const NONE: Spans = Spans { parts: [(0, 0); Spans::MOST], count: 0 };
 
-    /// The whole row.
     pub fn all(size: Size) -> Spans {
         Spans::NONE.and(0, i64::from(size.width), size)
     }
 
-    /// Also this part, from `start` up to `end`, clipped to the row. Parts are given from left to right.
+    /// Adds the part from `start` up to `end`, clipped to the row. Parts must be added from left to right.
     #[must_use]
     pub fn and(mut self, start: i64, end: i64, size: Size) -> Spans {
         let width = i64::from(size.width);
@@ -199,13 +192,12 @@ impl Spans {
         self
     }
 
-    /// The parts.
     pub fn iter(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
         self.parts[..self.count].iter().map(|(start, end)| *start as usize..*end as usize)
     }
 }
 
-/// The whole row, for functions that change every pixel.
+/// [`PixelFn::spans`] of functions that can change every pixel.
 pub fn everywhere(args: &FnArgs<'_>, _: u32) -> Spans {
     Spans::all(args.size)
 }

@@ -1,12 +1,27 @@
-//! Heads: where the pixels of a fused kernel come from.
+//! Heads: the first step of a fused kernel, which produces its pixels.
 //!
-//! Owns the description of a head as data: its WGSL, its row loop, what it reads. A head makes pixels from nothing
-//! (generator), or reads a source picture in place (load), elsewhere (gather) or around a place (stencil).
-//! Does not apply pixel functions: those before a gather or stencil reach it through the rows it asks for, those
-//! behind it are applied to what it wrote.
+//! A head is described as data: its WGSL, its row loop and its inputs. It computes pixels from nothing (generator), or
+//! reads a source in place (load), at other positions (gather) or around a position (stencil). It does not apply pixel
+//! functions: the functions before it are applied to the rows that [`SourceRows`] returns, those after it to its
+//! result.
 //!
-//! Always: rows of one band are asked for from top to bottom, so that a stencil can keep what it has computed. A head
-//! that needs the whole source first is shown it before any row is asked for.
+//! Rows of one band are computed from top to bottom, so that a stencil can reuse its intermediate results.
+//!
+//! **Two passes.** On the GPU a head may have a first pass ([`First`]) that writes an intermediate of four 16-bit
+//! values per element for the second pass. The intermediate extends over the source (separable stencils), over the
+//! source's rows at their new width (`resample`), or over whole columns (`luma`). Plans count its memory. A sum that
+//! needs more than 16 bits takes two neighbouring elements (`boxblur` with more than 257 taps). On the CPU, rows that
+//! were summed horizontally are kept in a ring, and a head over columns surveys the whole source before the first row
+//! ([`Survey`]).
+//!
+//! **Several images.** A head may read images of any size besides its source (`compositor`). Each is a binding; the
+//! planner keeps a kernel that exceeds a device's bindings on the CPU. `rotate` computes many rows at once. `warp`
+//! reads an image in which each row is computed once per band if functions precede the head.
+//!
+//! **Numbers.** Convolutions choose their fraction bits once, on the CPU: as few as are exact, otherwise as many as
+//! leave the weights 16 bits, rounded so that their sum is right too. Means divide exactly. Medians are sorting
+//! networks in which neighbouring pixels share common steps. Positions (`bilinear`, `warp`) are fixed-point numbers
+//! from tables that the CPU computes. Both twins therefore agree to the bit.
 
 pub mod ball;
 pub mod bars;
@@ -45,31 +60,34 @@ use crate::sample::{self, Chance, KernelSample, Samples};
 use crate::stored::StoredFormat;
 use crate::stored::unpack::{Between, Unpacking};
 
-/// The beginning of a kernel, on both sides.
+/// A head with both twins.
 #[derive(Debug)]
 pub struct Head {
-    /// Its name: that of its WGSL function and of both files.
+    /// The name of its WGSL function and of both of its files.
     pub name: &'static str,
-    /// WGSL that defines `fn NAME(at: vec2<i32>, k: u32) -> vec4<i32>`, where `load(at)` is a source pixel,
-    /// `source_size()` the source's size, and parameters are read as in a pixel function. A head of two passes also
-    /// defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>`, whose 16-bit results it reads back with `kept(at)`.
-    /// A head of several pictures reads them with `load_four(i, a, b, width)`, which gives the words of four pixels of
-    /// picture i: at a, at b's column and a's row, at a's column and b's row, and at b. The source is number 0, and the
-    /// others, which may be of any size, are as many as its recipe says.
+    /// WGSL that defines `fn NAME(at: vec2<i32>, k: u32) -> vec4<i32>`. It may call `load(at)` for a source pixel and
+    /// `source_size()`, and reads parameters like a pixel function.
+    ///
+    /// A head of two passes also defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>`, and reads its 16-bit
+    /// results with `kept(at)`.
+    ///
+    /// A head of several images reads them with `load_four(i, a, b, width)`. It returns the words of four pixels of
+    /// image i: at a, at b's column and a's row, at a's column and b's row, and at b. Image 0 is the source. The recipe
+    /// sets the number of the others, which may have any size.
     pub wgsl: &'static str,
-    /// Parameter words it takes.
+    /// Number of parameter words.
     pub words: usize,
-    /// Whether it reads a source picture.
+    /// Whether it reads a source image.
     pub source: bool,
-    /// Whether it reads small data of its own.
+    /// Whether it reads small data, such as a table of weights.
     pub small: bool,
-    /// The first of two passes, where there are two.
+    /// The first pass on the GPU, if the head has two.
     pub first: Option<First>,
-    /// How many rows it is given at once: one, or more where that is quicker.
+    /// Number of rows computed per call of `row`: one, or more if that is faster.
     pub rows_at_once: usize,
-    /// Writes one row, or as many as are given at once, of which the last may be fewer.
+    /// Computes `rows_at_once` rows, starting at row `y`. The last call of a band may get fewer.
     pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut BandState, y: u32, &mut [Pixel]),
-    /// What it is tested with; every head in [`ALL`] has samples.
+    /// Test samples; every head in [`ALL`] has some.
     pub samples: Option<Samples>,
 }
 
@@ -88,7 +106,7 @@ impl Head {
         samples: None,
     };
 
-    /// Its samples for a source of this size; a generator draws some of this size too. Panics with its name if it has
+    /// Its samples for a source of this size; a generator also draws some of this size. Panics with its name if it has
     /// none.
     #[doc(hidden)]
     pub fn drawn(&self, chance: &mut Chance, source: Size) -> Vec<KernelSample> {
@@ -96,77 +114,77 @@ impl Head {
     }
 }
 
-/// The first of two passes on the device, which keeps elements of four times 16 bits for the second.
+/// The first of two passes on the GPU. It writes an intermediate of four 16-bit values per element for the second.
 #[derive(Debug, Clone, Copy)]
 pub struct First {
-    /// What it goes over.
+    /// The extent of the intermediate.
     pub over: IntermediateExtent,
-    /// Whether the second pass reads the source as well as what was kept.
+    /// Whether the second pass reads the source besides the intermediate.
     pub source_again: bool,
-    /// How the host finds out what whole columns have; where there is none, a row needs only rows around it.
+    /// How the CPU computes the values of whole columns. `None` if a row depends only on the source rows around it.
     pub survey: Option<Survey>,
 }
 
 impl First {
-    /// That of a stencil along rows, then down columns.
+    /// The first pass of a separable stencil: along rows. The second goes down columns.
     pub const STENCIL: First = First { over: IntermediateExtent::Source, source_again: false, survey: None };
-    /// That of a picture of another size: rows are brought to their new length first.
+    /// The first pass of a head that changes the size: it resamples rows to their new width.
     pub const RESAMPLING: First = First { over: IntermediateExtent::Across, source_again: false, survey: None };
 }
 
-/// How the host goes over a whole source before any row is made: one number for each column.
+/// The survey of a whole source on the CPU, before the first row is computed. It yields one number per column.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
-    /// Adds one row of the source. In whole numbers, so that parts of a source may be added up in any order.
+    /// Adds one row of the source. Sums are integers, so parts of a source may be added in any order.
     pub add: fn(&HeadArgs<'_>, &[Pixel], &mut [u32]),
-    /// Makes of the sums over all rows what [`HeadArgs::found`] is.
+    /// Turns the sums over all rows into [`HeadArgs::found`].
     pub finish: fn(&HeadArgs<'_>, &mut [u32]),
-    /// Changes a row of the source into one of the output: every pixel depends on the one in its place, and else on
-    /// what was found.
+    /// Turns a source row into an output row. Every pixel depends only on the one at its position and on the survey's
+    /// results.
     pub edit: fn(&HeadArgs<'_>, y: u32, &mut [Pixel]),
 }
 
-/// What a head was given for this frame.
+/// The arguments of a head for one frame.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadArgs<'a> {
-    /// Parameters, small data and the size of what it makes.
+    /// Parameters, small data and the size of the output.
     pub frame: FnArgs<'a>,
-    /// The size of its source, or of what it makes where it has none.
+    /// The size of the source. Equals the size of the output for generators.
     pub source: Size,
-    /// What a survey found, one number for each column of the source; empty where there is none.
+    /// The results of the survey, one number per column of the source; empty if the head has no survey.
     pub found: &'a [u32],
 }
 
-/// The source's rows, with the pixel functions in front of the head applied.
+/// The rows of the source, after the pixel functions that precede the head.
 #[derive(Debug)]
 pub struct SourceRows<'a> {
     picture: Option<Picture<'a>>,
-    /// The other pictures of a head that reads several.
+    /// The other images of a head that reads several.
     others: &'a [Picture<'a>],
     before: Chain<'a>,
-    /// How the picture is read where it is not stored as pixels.
+    /// How the image is read if its format is not rgba8.
     stored: Option<(&'static StoredFormat, Unpacking<'a>)>,
     changed: &'a mut ChangedRows,
 }
 
-/// Rows that were unpacked or that functions were applied to, each with its number; the oldest is replaced first.
+/// A cache of rows that were unpacked or changed by functions, by row number. The oldest is replaced first.
 #[derive(Debug, Default)]
 pub(crate) struct ChangedRows {
     numbers: [Option<u32>; ROWS_KEPT],
     next: usize,
-    /// One after the other.
+    /// The cached rows, concatenated.
     pixels: Vec<Pixel>,
     pub(crate) between: Between,
-    /// Rows at their places in a whole picture, for heads that jump about in it, and which of them are there.
+    /// Rows at their positions in a whole image, for heads with random access, and which of them are valid.
     placed: Vec<Pixel>,
     is_placed: Vec<bool>,
 }
 
-/// Rows that are kept at once where functions stand in front: enough for a bilinear pair and its neighbours.
+/// Capacity of the row cache: enough for a bilinear pair and its neighbours.
 const ROWS_KEPT: usize = 4;
 
 impl<'a> SourceRows<'a> {
-    /// The rows of a picture, with functions in front, and of others, which have none.
+    /// The rows of an image after the functions `before`, and the rows of other images, which have no functions.
     pub(crate) fn begin(
         picture: Option<Picture<'a>>,
         others: &'a [Picture<'a>],
@@ -179,13 +197,13 @@ impl<'a> SourceRows<'a> {
         SourceRows { picture, others, before, stored: None, changed }
     }
 
-    /// The same, read from how the picture is stored.
+    /// Reads the image from this storage format.
     #[must_use]
     pub(crate) fn stored(self, stored: Option<(&'static StoredFormat, Unpacking<'a>)>) -> SourceRows<'a> {
         SourceRows { stored, ..self }
     }
 
-    /// One row; the number is clamped to the picture, which repeats the border.
+    /// One row. `y` is clamped to the image, which repeats the border.
     pub fn row(&mut self, y: i64) -> &[Pixel] {
         let Some(picture) = self.picture else { return &[] };
         let y = y.clamp(0, i64::from(picture.size.height) - 1) as u32;
@@ -196,14 +214,14 @@ impl<'a> SourceRows<'a> {
         &self.changed.pixels[at * width..][..width]
     }
 
-    /// One row of the picture of this number, clamped as well; number 0 is the source.
+    /// One row of image `number`, clamped as well. Image 0 is the source.
     pub fn row_of(&mut self, number: usize, y: i64) -> &[Pixel] {
         let Some(other) = number.checked_sub(1) else { return self.row(y) };
         let Some(picture) = self.others.get(other) else { return &[] };
         picture.row(y.clamp(0, i64::from(picture.size.height) - 1) as u32)
     }
 
-    /// Two rows next to each other of the picture of this number, which has both.
+    /// Rows `y` and `y + 1` of image `number`, which must have both.
     pub(crate) fn pair_of(&mut self, number: usize, y: u32) -> [&[Pixel]; 2] {
         let picture = if number == 0 { self.picture } else { self.others.get(number - 1).copied() };
         let Some(picture) = picture else { return [&[]; 2] };
@@ -212,14 +230,14 @@ impl<'a> SourceRows<'a> {
         }
         let (mut first, second) = (self.change(picture, y), self.change(picture, y + 1));
         if self.changed.numbers[first] != Some(y) {
-            // The second took its place, and will not be the next to give way.
+            // The second row replaced the first one. It is not the next to be replaced.
             first = self.change(picture, y);
         }
         let width = picture.size.width as usize;
         [first, second].map(|at| &self.changed.pixels[at * width..][..width])
     }
 
-    /// The place of a row that was unpacked or that functions were applied to, now or before.
+    /// Returns the cache slot of row `y`, and computes the row if it is not cached.
     fn change(&mut self, picture: Picture<'_>, y: u32) -> usize {
         let width = picture.size.width as usize;
         let ChangedRows { numbers, next, pixels, between, .. } = &mut *self.changed;
@@ -237,7 +255,7 @@ impl<'a> SourceRows<'a> {
         at
     }
 
-    /// This row and those below it, at most as many as are kept at once; below the picture the last one repeats.
+    /// Row `y` and those below it, at most as many as the cache holds. Below the image the last row repeats.
     pub fn rows<const N: usize>(&mut self, y: u32) -> [&[Pixel]; N] {
         const { assert!(N <= ROWS_KEPT, "more rows than are kept at once") };
         let Some(picture) = self.picture else { return [&[]; N] };
@@ -259,7 +277,7 @@ impl<'a> SourceRows<'a> {
         std::array::from_fn(|i| &pixels[i * width..][..width])
     }
 
-    /// Makes one row where nobody else needs it: without a copy where functions stand in front.
+    /// Computes one row into `to`, bypassing the cache. Saves a copy if functions precede the head.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
             let made = RowMaker { picture, stored: self.stored.as_ref(), before: &self.before };
@@ -267,7 +285,7 @@ impl<'a> SourceRows<'a> {
         }
     }
 
-    /// Makes a part of one row, from column `x` on; functions in front are applied there and nowhere else.
+    /// Computes part of one row, from column `x` on. Functions are applied to that part only.
     pub fn copy_part(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
         let part = x as usize..x as usize + to.len();
         if self.stored.is_some() {
@@ -280,7 +298,7 @@ impl<'a> SourceRows<'a> {
         }
     }
 
-    /// As `copy_part`, for whoever comes back to a row: what is stored otherwise is unpacked once in a band.
+    /// Like `copy_part`, for heads that return to the same row: a row in another format is unpacked once per band.
     pub fn copy_part_again(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
         if self.stored.is_none() {
             return self.copy_part(y, x, to);
@@ -290,14 +308,14 @@ impl<'a> SourceRows<'a> {
         }
     }
 
-    /// The source itself, any number of whose rows can be looked at at once; none where it is not stored as pixels, or
-    /// functions stand in front.
+    /// The source itself, for access to any number of its rows. `None` if its format is not rgba8 or functions precede
+    /// the head.
     pub fn unchanged(&self) -> Option<Picture<'a>> {
         self.picture.filter(|_| self.before.is_empty() && self.stored.is_none())
     }
 
-    /// The source for whoever jumps about in it: these rows of it can be read. Where functions stand in front, or
-    /// it is stored otherwise, each row is made once in a band, at its place in a picture of its own; the others hold anything.
+    /// The source for random access; only the given rows are valid. If functions precede the head or the format is not
+    /// rgba8, each row is computed once per band, at its position in a separate image.
     pub fn placed(&mut self, rows: Range<u32>) -> Option<Picture<'_>> {
         let picture = self.picture?;
         if self.unchanged().is_some() {
@@ -317,7 +335,7 @@ impl<'a> SourceRows<'a> {
     }
 }
 
-/// How a row comes to be: unpacked or copied, then through the functions in front.
+/// Computes a row: unpacks or copies it, then applies the functions before the head.
 struct RowMaker<'s, 'a> {
     picture: Picture<'a>,
     stored: Option<&'s (&'static StoredFormat, Unpacking<'a>)>,
@@ -336,16 +354,16 @@ impl RowMaker<'_, '_> {
     }
 }
 
-/// What a head keeps from row to row within a band; each head says how it uses it.
+/// State that a head keeps from row to row within a band. Each head documents its use.
 #[derive(Debug, Default)]
 pub struct BandState {
-    /// The first row that is kept, and the first that is not.
+    /// The first row that is kept, and the first after it that is not.
     pub rows: (i64, i64),
-    /// The same for each picture of a head that reads several.
+    /// The same for each image of a head that reads several.
     pub rows_of: [(i64, i64); compositor::MOST_PICTURES],
-    /// A row of the output that is done already.
+    /// A row of the output that is already computed.
     pub ahead: Option<u32>,
-    /// The sums, a ring of rows.
+    /// Sums, as a ring of rows.
     pub sums: Vec<u16>,
     /// Sums that need more than 16 bits.
     pub wide: Vec<u32>,
@@ -354,14 +372,13 @@ pub struct BandState {
 }
 
 impl BandState {
-    /// Begins a band: nothing is kept. Only that is reset, the memory may be that of another band.
+    /// Starts a band with nothing kept. The memory is not cleared; it may hold values of another band.
     pub(crate) fn begin(&mut self) {
         (self.rows, self.ahead) = ((0, 0), None);
         self.rows_of = Default::default();
     }
 }
 
-/// Every head.
 pub static ALL: &[&Head] = &[
     &ball::BALL,
     &bars::BARS,

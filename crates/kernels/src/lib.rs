@@ -1,11 +1,11 @@
-//! What vramp can compute: every kernel as WGSL and as its twin on the CPU, and the composer that joins them.
+//! Every kernel of vramp, as WGSL and as its CPU twin, and the composer that fuses them.
 //!
-//! Owns pixel functions, heads, formats, users' own shaders, and how a run of them becomes one shader and one loop over
-//! rows.
-//! Does not know devices, handlers or plans: kernels are data, and meet the device in `vramp_plan::Shader`.
+//! Kernels are data: pixel functions, heads, storage formats and users' own shaders. The composer turns a run of them
+//! into one shader and one loop over rows. This crate does not know devices, handlers or plans; the GPU receives a
+//! kernel as a `vramp_plan::Shader`.
 //!
-//! Always: numbers are exact. Both sides compute in whole numbers, rounding is half up after clamping, and fusing
-//! changes no result.
+//! Invariants: both twins compute in integers and agree to the bit. Rounding is half up, after clamping. Fusing changes
+//! no pixel.
 
 #![expect(clippy::inline_always, reason = "a loop that is compiled once per level must become part of each of them")]
 

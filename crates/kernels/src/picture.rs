@@ -1,33 +1,29 @@
-//! Pixels and pictures in host memory.
+//! Pixels and borrowed views of images in host memory.
 //!
-//! Owns the pixel's layout and borrowed views of pictures.
-//! Does not own memory: frames are lent by pools elsewhere.
-//!
-//! Always: a picture has exactly width times height pixels, rows from the top; or, where it is stored in another format,
-//! the bytes of a frame of that.
+//! A picture has exactly width times height pixels, rows from the top. If it has another format than rgba8, it has the
+//! bytes of a frame of that format instead. Pools elsewhere own the memory.
 
 use vramp_plan::{Format, Size};
 
 /// Red, green, blue, alpha.
 pub type Pixel = [u8; 4];
 
-/// A picture that is looked at.
+/// A borrowed image.
 #[derive(Debug, Clone, Copy)]
 pub struct Picture<'a> {
-    /// Its size.
     pub size: Size,
-    /// Its pixels, row by row; none where it is stored in another format.
+    /// Its pixels, row by row; empty if its format is not rgba8.
     pub pixels: &'a [Pixel],
     stored: Option<(Format, &'a [u8])>,
 }
 
 impl<'a> Picture<'a> {
-    /// A view of pixels as a picture; none where their number does not fit the size.
+    /// Views pixels as an image. Returns `None` if their number does not match the size.
     pub fn new(size: Size, pixels: &'a [Pixel]) -> Option<Picture<'a>> {
         (pixels.len() as u64 == size.pixels()).then_some(Picture { size, pixels, stored: None })
     }
 
-    /// A view of a frame's bytes as a picture; none where they are too few for a frame of that format and size.
+    /// Views the bytes of a frame as an image. Returns `None` if they are too few for this format and size.
     pub fn stored(format: Format, size: Size, bytes: &'a [u8]) -> Option<Picture<'a>> {
         if format == Format::Rgba8 {
             return Picture::new(size, bytes.as_chunks::<4>().0);
@@ -36,12 +32,12 @@ impl<'a> Picture<'a> {
         enough.then_some(Picture { size, pixels: &[], stored: Some((format, bytes)) })
     }
 
-    /// Its format and bytes, where it is not stored as pixels.
+    /// Its format and bytes, if the format is not rgba8.
     pub(crate) fn bytes(&self) -> Option<(Format, &'a [u8])> {
         self.stored
     }
 
-    /// One row of what is stored as pixels.
+    /// One row of an rgba8 image.
     pub fn row(&self, y: u32) -> &'a [Pixel] {
         let width = self.size.width as usize;
         &self.pixels[y as usize * width..][..width]

@@ -1,29 +1,26 @@
-//! Samples: parameters that a kernel can be tested with, made by the kernel's own file.
+//! Samples: test parameters of a kernel, drawn by the kernel's own file.
 //!
-//! Owns [`KernelSample`] and the seeded generator [`Chance`] that samples are drawn from.
-//! Does not compare anything: the tests of twins, spans, bands, levels and allocations do, for every kernel in
-//! [`pixel::ALL`](crate::pixel::ALL) and [`head::ALL`](crate::head::ALL).
+//! The tests of twins, spans, bands, levels and allocations draw samples for every kernel in
+//! [`pixel::ALL`](crate::pixel::ALL) and [`head::ALL`](crate::head::ALL) and compare the results.
 //!
-//! Invariants: the same seed draws the same samples on every machine; a sample is valid for the size that it was drawn
+//! Invariants: the same seed draws the same samples on every machine. A sample is valid for the size that it was drawn
 //! for.
 
 use vramp_plan::Size;
 
 use crate::picture::Pixel;
 
-/// Draws samples of a kernel: several settings for a frame of this size, or for a source of this size.
+/// Draws samples of a kernel: several settings for a frame or a source of this size.
 pub type Samples = fn(&mut Chance, Size) -> Vec<KernelSample>;
 
-/// Everything that a kernel is given for one frame.
+/// The parameters of a kernel for one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSample {
-    /// The parameter words.
     pub words: Vec<u32>,
-    /// The small data.
     pub small: Vec<u32>,
-    /// The size of what the kernel makes; a pixel function makes frames of the size that it was drawn for.
+    /// The size of the output. For a pixel function it is the size that the sample was drawn for.
     pub size: Size,
-    /// The sizes of the pictures that a head reads besides its source.
+    /// The sizes of the images that a head reads besides its source.
     pub pictures: Vec<Size>,
 }
 
@@ -33,32 +30,29 @@ impl KernelSample {
         KernelSample { words: words.to_vec(), small: Vec::new(), size, pictures: Vec::new() }
     }
 
-    /// With small data.
     #[must_use]
     pub fn small(self, small: impl Into<Vec<u32>>) -> KernelSample {
         KernelSample { small: small.into(), ..self }
     }
 
-    /// With more pictures besides the source.
     #[must_use]
     pub fn pictures(self, pictures: Vec<Size>) -> KernelSample {
         KernelSample { pictures, ..self }
     }
 }
 
-/// The samples of a kernel in `ALL`, which must have some.
+/// The samples of a kernel in `ALL`. Panics if it has none.
 pub(crate) fn drawn(name: &str, samples: Option<Samples>, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = samples.map(|samples| samples(chance, size)).unwrap_or_default();
     assert!(!drawn.is_empty(), "the kernel {name} has no samples: no test compares its twins (see PixelFn::samples)");
     drawn
 }
 
-/// A small generator with a seed: the same numbers on every machine.
+/// A small seeded generator that yields the same numbers on every machine.
 #[derive(Debug, Clone)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// A generator that starts from this seed.
     pub fn new(seed: u64) -> Chance {
         Chance(seed)
     }
@@ -74,44 +68,40 @@ impl Chance {
         self.bits() % end
     }
 
-    /// A number from 0 to 1, in thousandths; both ends are drawn too.
+    /// A number from 0 to 1 in thousandths, both ends included.
     pub fn part(&mut self) -> f64 {
         f64::from(self.below(1001)) / 1000.0
     }
 
-    /// A number between two others.
     pub fn between(&mut self, least: f64, most: f64) -> f64 {
         least + (most - least) * self.part()
     }
 
-    /// Heads or tails.
     pub fn flip(&mut self) -> bool {
         self.below(2) == 0
     }
 
-    /// One of these.
     pub fn one_of<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u32) as usize]
     }
 
-    /// A place along a side, up to 8 pixels outside of it.
+    /// A position along an edge of length `side`, up to 8 pixels outside of it.
     pub fn near(&mut self, side: u32) -> i32 {
         self.below(side + 16).cast_signed() - 8
     }
 
-    /// Bytes of any value.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.below(256) as u8).collect()
     }
 
-    /// A colour, as likely opaque as not.
+    /// A colour, opaque in half of the cases.
     pub fn color(&mut self) -> Pixel {
         let opaque = self.flip();
         let [r, g, b, a] = [0; 4].map(|_| self.below(256) as u8);
         [r, g, b, if opaque { 255 } else { a }]
     }
 
-    /// A picture: all of it opaque, or of any alpha.
+    /// An image: completely opaque in half of the cases, otherwise with random alpha.
     pub fn picture(&mut self, size: Size) -> Vec<Pixel> {
         let opaque = self.flip();
         let pixels = (0..size.pixels()).map(|_| {

@@ -1,5 +1,5 @@
-//! `boxblur` and `median` give what their definitions and `OpenCV` give, on every level and in any bands:
-//! `data/box/README.md` says where the pictures come from.
+//! `boxblur` and `median` equal their definitions and `OpenCV` at every vector level and in any bands.
+//! `data/box/README.md` describes the reference images.
 
 use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
@@ -22,7 +22,7 @@ fn median(size: Size, side: u32) -> Made {
     }
 }
 
-/// Compares every case of a handler; hands back how many there were.
+/// Compares every case of a handler and returns their number.
 fn compare(handler: &str, made: fn(Size, u32) -> Made) -> usize {
     let mut cases = GoldenCase::all("box");
     cases.retain(|case| case.kernel == handler);
@@ -43,7 +43,7 @@ fn median_equals_opencv_to_the_bit() {
     assert_eq!(compare("median", median), 20);
 }
 
-/// The square around every pixel, channel by channel, borders repeated.
+/// Applies `level` to the square around every pixel, channel by channel, with repeated borders.
 fn by_definition(pixels: &[Pixel], size: Size, side: u32, level: impl Fn(&mut [u8]) -> u8) -> Vec<Pixel> {
     let (w, h, reach) = (i64::from(size.width), i64::from(size.height), i64::from(side / 2));
     let places = (0..h).flat_map(|y| (0..w).map(move |x| (x, y)));
@@ -66,13 +66,13 @@ fn median_of(square: &mut [u8]) -> u8 {
     square[square.len() / 2]
 }
 
-/// Small ones, and some that are wide enough for whole chunks.
+/// Small sizes, and some that are wide enough for whole chunks.
 fn size() -> impl Strategy<Value = Size> {
     prop_oneof![3 => (1..40u32, 1..40u32), 1 => (125..180u32, 1..8u32)]
         .prop_map(|(width, height)| Size { width, height })
 }
 
-/// Sides of every way that means are made, and both medians.
+/// Sides for every way of computing means, and both medians.
 fn any_of(size: Size) -> impl Iterator<Item = Made> {
     let means = [1, 3, 5, 7, 9, 13, 15, 17, 63, 127, 129, 257, 259, 511, 1023];
     means.into_iter().map(move |side| mean(size, side)).chain([3, 5].map(|side| median(size, side)))
@@ -109,13 +109,13 @@ proptest! {
     }
 
     #[test]
-    fn functions_in_front_equal_the_source_changed_first(
+    fn functions_before_the_head_equal_the_source_changed_first(
         size in size(), level in 0..=255u8, heights in proptest::collection::vec(1..9u32, 1..5),
     ) {
         let curve = table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(5) ^ level));
-        let changed = Made::of(&LOAD, size).source(size, source(size)).behind(&table::TABLE, &curve).whole();
+        let changed = Made::of(&LOAD, size).source(size, source(size)).before_head(&table::TABLE, &curve).whole();
         for made in any_of(size) {
-            let at_once = made.clone().source(size, source(size)).behind(&table::TABLE, &curve).bands(&heights);
+            let at_once = made.clone().source(size, source(size)).before_head(&table::TABLE, &curve).bands(&heights);
             prop_assert!(at_once == made.clone().source(size, changed.clone()).whole(), "{:?}", made);
         }
     }

@@ -1,5 +1,5 @@
-//! Several pictures in one are what another library makes of each, put together: `data/compositor/README.md` says which,
-//! and how those pictures were made. And what holds for any sizes.
+//! `compositor` equals images scaled one by one with `OpenCV`, and properties that hold for any sizes.
+//! `data/compositor/README.md` describes the reference images.
 
 use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
@@ -58,7 +58,7 @@ fn layout() -> impl Strategy<Value = CompositorLayout> {
     (0..4usize).prop_map(|at| LAYOUTS[at].1)
 }
 
-/// Pictures of any size, and such as need no places: as large as their cell, and twice as large.
+/// Images of any size, and images that need no positions: as large as their cell, and twice as large.
 fn pictures() -> impl Strategy<Value = (CompositorLayout, Size, Vec<Size>)> {
     let scales = prop_oneof![0..1u32, 1..3u32];
     let each = proptest::collection::vec((size(), scales), 1..=MOST_PICTURES);
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn a_function_in_front_of_a_single_picture_sees_all_of_it(
+    fn a_function_before_a_single_image_sees_all_of_it(
         layout in layout(), size in size(), from in size(), double in any::<bool>(),
     ) {
         let from = if double { Size { width: 2 * size.width, height: 2 * size.height } } else { from };
@@ -114,7 +114,7 @@ proptest! {
             [r, g, b, *a]
         }).collect();
         let made = made(layout, &[from], size);
-        let first = made.clone().behind(&table::TABLE, &table::pack(&curve)).whole();
+        let first = made.clone().before_head(&table::TABLE, &table::pack(&curve)).whole();
         prop_assert_eq!(first, made.source(from, changed).whole());
     }
 

@@ -1,4 +1,4 @@
-//! Conversions give what double precision gives: `data/format/README.md` says where those frames come from.
+//! Conversions equal double precision within one level. `data/format/README.md` describes the reference frames.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Laws of formats, for any size and way: the whole-number definition holds to the bit at every level, bands join
+//! Properties of formats for any size and matrix: every level equals the integer definition to the bit, bands join
 //! without a seam, and functions in between see pixels.
 
 use crate::format_made::{Converted, OTHERS, bare, made_up};
@@ -9,7 +9,7 @@ use vramp_kernels::pixel::{markers, table};
 use vramp_kernels::stored::{Way, of};
 use vramp_plan::{Format, Siting, Size};
 
-/// Sizes of single pixels, and of rows that several vectors are needed for.
+/// Single pixels, and rows of several vectors.
 fn size() -> impl Strategy<Value = Size> {
     let width = prop_oneof![1..20u32, 60..70u32, 120..200u32];
     (width, 1..12u32).prop_map(|(width, height)| Size { width, height })
@@ -28,7 +28,8 @@ fn sited_way() -> impl Strategy<Value = (Way, Siting)> {
         .prop_map(|(bt709, full, at)| (Way::new(bt709, full).sited(Siting::ALL[at]), Siting::ALL[at]))
 }
 
-/// Half luma samples from the first sample that chroma covers to its place: across, and down for u or v.
+/// The position of chroma in half luma samples from the first sample that it covers: horizontally, and vertically for u
+/// or v.
 fn places(format: Format, siting: Siting, which: usize) -> (i32, i32) {
     match (siting, which) {
         _ if !matches!(format, Format::I420 | Format::Nv12) => (1, 1),
@@ -39,19 +40,19 @@ fn places(format: Format, siting: Siting, which: usize) -> (i32, i32) {
     }
 }
 
-/// The two chroma samples around a luma sample, the one that covers it first, with their quarters.
+/// The two chroma samples around a luma sample with their weights in quarters, the one that covers it first.
 fn taps_up(at: i32, covers: i32, count: i32, place: i32) -> [(i32, i32); 2] {
     if covers == 1 {
         return [(at, 4), (at, 0)];
     }
     let near = at / 2;
     let far = if at % 2 == 0 { near - 1 } else { near + 1 }.clamp(0, (count + 1) / 2 - 1);
-    // Samples lie four half lengths apart.
+    // Chroma samples are four half luma samples apart.
     let distance = (2 * at - (4 * near + place)).abs();
     [(near, 4 - distance), (far, distance)]
 }
 
-/// The luma samples that chroma is the mean of, with their quarters: those around its place, two lengths in all.
+/// The luma samples of a chroma mean with their weights in quarters: those around its position, two lengths in all.
 fn taps_down(k: i32, covers: i32, count: i32, place: i32) -> Vec<(i32, i32)> {
     if covers == 1 {
         return vec![(k, 4)];
@@ -76,7 +77,7 @@ fn at(format: Format, size: Size, frame: &[u8], plane: usize, x: i32, y: i32) ->
     i32::from(frame[plane.start as usize + y as usize * plane.stride as usize + x as usize])
 }
 
-/// How many pixels a chroma sample of a format covers, across and down.
+/// Pixels per chroma sample of a format, horizontally and vertically.
 fn covers(format: Format) -> (i32, i32) {
     match format {
         Format::I420 | Format::Nv12 => (2, 2),
@@ -92,7 +93,7 @@ fn chroma(format: Format, size: Size, frame: &[u8], which: usize, x: i32, y: i32
     }
 }
 
-/// Pixels of a frame by the definition, one by one.
+/// The pixels of a frame by the definition, one by one.
 fn pixels_by_definition(format: Format, size: Size, frame: &[u8], (way, siting): (Way, Siting)) -> Vec<u8> {
     let words = of(format).expect("another format").load_words(way, size).map(u32::cast_signed);
     let (w, h) = (size.width.cast_signed(), size.height.cast_signed());
@@ -120,7 +121,7 @@ fn pixels_by_definition(format: Format, size: Size, frame: &[u8], (way, siting):
     made
 }
 
-/// A frame of pixels by the definition, byte by byte and without what fills rows up.
+/// A frame stored by the definition, byte by byte, without padding.
 fn stored_by_definition(format: Format, size: Size, pixels: &[u8], (way, siting): (Way, Siting)) -> Vec<u8> {
     let words = of(format).expect("another format").store_words(way, size).map(u32::cast_signed);
     let (w, h) = (size.width.cast_signed(), size.height.cast_signed());

@@ -1,4 +1,4 @@
-//! Heads give what the formulas and other libraries give: `data/heads/README.md` says where those pictures come from.
+//! Heads equal their formulas and other libraries. `data/heads/README.md` describes the reference images.
 
 use crate::golden::{GoldenCase, lines};
 use crate::heads_made::{Made, source};
@@ -6,7 +6,7 @@ use vramp_kernels::Pixel;
 use vramp_kernels::head::{ball, bars, bilinear, blur, checker, disc, gradient, nearest, noise, solid};
 use vramp_plan::{Rate, Size};
 
-/// What the head makes, and how many levels it may be off.
+/// The head's result, and its tolerance in levels.
 fn made(case: &GoldenCase) -> (Vec<Pixel>, u8) {
     let size = case.size;
     match case.kernel.as_str() {

@@ -1,4 +1,5 @@
-//! Laws of heads, for any size and setting: bands join without a seam, and functions in front see the source.
+//! Properties of heads for any size and setting: bands join without a seam, and functions before the head see the
+//! source.
 
 use crate::heads_made::{Made, source};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
@@ -13,7 +14,7 @@ fn size() -> impl Strategy<Value = Size> {
     (1..40u32, 1..40u32).prop_map(|(width, height)| Size { width, height })
 }
 
-/// One of the samples of a head that reads a source, or of one that does not, for a source of this size.
+/// A sample of a random head, with or without a source, for a source of this size.
 fn drawn(reads: bool, source: impl Strategy<Value = Size>) -> impl Strategy<Value = (Made, Size)> {
     let heads: Vec<&Head> = head::ALL.iter().copied().filter(|head| head.source == reads).collect();
     (0..heads.len(), source, any::<u64>()).prop_map(move |(at, source, seed)| {
@@ -24,18 +25,18 @@ fn drawn(reads: bool, source: impl Strategy<Value = Size>) -> impl Strategy<Valu
     })
 }
 
-/// Heads that make pixels from nothing.
+/// Heads without a source.
 fn generators() -> impl Strategy<Value = Made> {
     let sides = (1..150u32, 1..150u32).prop_map(|(width, height)| Size { width, height });
     drawn(false, sides).prop_map(|(made, _)| made)
 }
 
-/// Heads that read a source, and its size.
+/// Heads with a source, and its size.
 fn readers() -> impl Strategy<Value = (Made, Size)> {
     drawn(true, size())
 }
 
-/// Those of rows that several vectors are needed for.
+/// Heads with a source whose rows have several vectors.
 fn wide_readers() -> impl Strategy<Value = (Made, Size)> {
     drawn(true, (1..150u32, 1..12u32).prop_map(|(width, height)| Size { width, height }))
 }
@@ -94,10 +95,10 @@ fn bilinear_in_doubles(pixels: &[Pixel], from: Size, to: Size) -> Vec<[f64; 4]> 
 proptest! {
     #[test]
     fn every_level_gives_the_same_bytes(
-        pattern in generators(), (mut made, _) in wide_readers(), heights in heights(), behind in any::<bool>(),
+        pattern in generators(), (mut made, _) in wide_readers(), heights in heights(), with_table in any::<bool>(),
     ) {
-        if behind {
-            made = made.behind(&table::TABLE, &table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(29))));
+        if with_table {
+            made = made.before_head(&table::TABLE, &table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(29))));
         }
         for made in [pattern, made] {
             let plain = made.clone().at(Level::BASELINE).whole();
@@ -115,17 +116,17 @@ proptest! {
     #[test]
     fn a_gather_or_stencil_in_bands_equals_the_whole((made, _) in readers(), heights in heights()) {
         prop_assert_eq!(made.bands(&heights), made.whole());
-        let before = made.behind(&markers::MARKERS, &markers::pack(7, 99));
+        let before = made.before_head(&markers::MARKERS, &markers::pack(7, 99));
         prop_assert_eq!(before.bands(&heights), before.whole());
     }
 
     #[test]
-    fn functions_in_front_equal_the_source_changed_first((made, from) in readers(), level in 0..=255u8) {
+    fn functions_before_the_head_equal_the_source_changed_first((made, from) in readers(), level in 0..=255u8) {
         let curve = table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(5) ^ level));
         for (function, words) in [(&table::TABLE, &curve[..]), (&markers::MARKERS, &markers::pack(9, level)[..])] {
-            let changed = Made::of(&LOAD, from).source(from, source(from)).behind(function, words).whole();
+            let changed = Made::of(&LOAD, from).source(from, source(from)).before_head(function, words).whole();
             prop_assert!(changed != source(from) || from.pixels() < 20);
-            let at_once = made.clone().behind(function, words).whole();
+            let at_once = made.clone().before_head(function, words).whole();
             prop_assert_eq!(at_once, made.clone().source(from, changed).whole());
         }
     }
@@ -153,14 +154,14 @@ proptest! {
         let made = made.source(from, source(from)).whole();
         for (made, expected) in made.iter().zip(bilinear_in_doubles(&source(from), from, to)) {
             for (made, expected) in made.iter().zip(expected) {
-                // Half a level from rounding, and what 12 fraction bits of two places can change.
+                // Half a level from rounding, and the effect of 12 fraction bits in two positions.
                 prop_assert!((f64::from(*made) - expected).abs() < 0.5 + 2.0 * 255.0 / 8192.0 + 1e-9);
             }
         }
     }
 }
 
-/// However far a map goes, and however little is left of the picture.
+/// Maps that move the image far away, or leave little of it.
 #[test]
 fn maps_that_lead_far_out_of_the_picture_leave_nothing_and_break_nothing() {
     let size = Size { width: 37, height: 29 };
@@ -172,7 +173,7 @@ fn maps_that_lead_far_out_of_the_picture_leave_nothing_and_break_nothing() {
             assert_eq!(made.source(size, source(size)).whole().len() as u64, size.pixels());
         }
     }
-    // A picture that is moved by more than its size is gone.
+    // An image that is moved by more than its size is gone.
     for away in [37.0, 1e3, 1e6, 1e15, 1e300] {
         for m in [[1.0, 0.0, away, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 1.0, -away]] {
             let back = warp::inverse(&m).expect("a shift has a way back");

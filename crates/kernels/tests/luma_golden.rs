@@ -1,5 +1,5 @@
-//! `luma` gives what its formula gives, however a source is gone over: `data/luma/README.md` says where those pictures
-//! come from.
+//! `luma` equals its formula for any division into surveyed parts and bands. `data/luma/README.md` describes the
+//! reference images.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ fn however_a_source_is_gone_over_and_written_the_result_is_the_same() {
         for parts in 1..=size.height.min(5) {
             let frame =
                 KernelFrame { size, source: Picture::new(size, &pixels), sides: &[], small: &[], words: &words };
-            // One more than parts: a band that took no part knows the result too.
+            // One more than parts: a band that surveyed nothing gets the result too.
             let mut scratch: Vec<RowScratch> = (0..=parts).map(|_| RowScratch::default()).collect();
             for (at, scratch) in (0..parts).zip(&mut scratch) {
                 program.survey(&frame, at * size.height / parts..(at + 1) * size.height / parts, scratch);

@@ -1,8 +1,8 @@
-//! The integration tests of vramp-kernels, as one binary: its dependencies are linked once and not per file.
+//! The integration tests of vramp-kernels in one binary, so that dependencies are linked once and not per file.
 //!
 //! `cargo test -p vramp-kernels --test integration steady::` runs one file.
 
-// What several files share.
+// Helpers shared by several files.
 mod format_made;
 mod golden;
 mod heads_made;

@@ -1,4 +1,4 @@
-//! What holds for every pixel function, whatever its settings: regions of effect, bands and folding.
+//! Properties of every pixel function with any settings: spans, bands and folding.
 
 use proptest::prelude::*;
 use vramp_kernels::head::{self, load_here::LOAD, luma::LUMA};
@@ -15,7 +15,7 @@ struct Step {
     small: Vec<u32>,
 }
 
-/// One of the function's samples for a frame of this size, decided by a seed.
+/// One of the function's samples for a frame of this size, chosen by a seed.
 fn step(function: &'static PixelFn, size: Size, seed: u64) -> Step {
     let mut chance = Chance::new(seed);
     let mut drawn = function.drawn(&mut chance, size);
@@ -58,7 +58,7 @@ fn frame_of(recipe: &Recipe, steps: &[Step], size: Size) -> FrameParams {
     params
 }
 
-/// A frame through a recipe, in bands that end at these rows.
+/// Runs a frame through a recipe, in bands that end at these rows.
 fn in_bands(
     recipe: &Recipe,
     params: &FrameParams,
@@ -102,7 +102,7 @@ proptest! {
                 let x = part.start as u32;
                 (function.row)(&RowArgs { frame, y, x, side }, &mut spans[part]);
             }
-            // Nor does it matter in which pieces a row is visited.
+            // The result does not depend on the pieces in which a row is visited.
             let cut = cut.min(pieces.len());
             let (left, right) = pieces.split_at_mut(cut);
             (function.row)(&RowArgs { frame, y, x: 0, side }, left);
@@ -121,7 +121,7 @@ proptest! {
         let step = step(function, size, seed);
         let (a, b) = (noise(2 * width, seed as u32), noise(2 * width, !(seed >> 32) as u32));
         let side = Picture::new(size, &b);
-        // Vectors begin anywhere.
+        // Vectors may begin at any column.
         let x = cut % width as usize;
         let at = |level: Level| {
             let frame = FnArgs { words: &step.words, small: &step.small, size, level };

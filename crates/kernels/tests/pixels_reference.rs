@@ -1,6 +1,6 @@
 //! Pixel functions against references that share no code with them: formulas in double precision, and `OpenCV`.
 //!
-//! `tests/data/pixels/README.md` says how the reference pictures were made.
+//! `tests/data/pixels/README.md` describes the reference images.
 
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::pixel::color;
@@ -21,7 +21,7 @@ fn file(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The pictures of a file, with their sizes.
+/// The images of a file, with their sizes.
 fn pictures(name: &str) -> Vec<(Size, Vec<Pixel>)> {
     let bytes = file(name);
     let mut pixels = bytes.as_chunks::<4>().0;
@@ -59,8 +59,8 @@ fn run(steps: &[Step], size: Size, a: &[Pixel], b: &[Pixel]) -> Vec<Pixel> {
     out
 }
 
-/// Compares a function with its reference: no channel is further off than `most` levels, and no more than `share` of
-/// them are off at all.
+/// Compares a function with its reference: no channel differs by more than `most` levels, and at most `share` of them
+/// differ at all.
 #[track_caller]
 fn check(name: &str, most: u8, share: f64, steps: impl Fn(Size) -> Vec<Step>) {
     let (mut off, mut all) = (0, 0);
@@ -108,7 +108,7 @@ fn contrast_and_brightness_are_within_a_level_of_opencv() {
 
 #[test]
 fn matrices_are_within_a_level_of_their_formulas_and_nearly_always_equal() {
-    // Twelve fraction bits leave a factor 1/8192 off at most, so a sum of four within an eighth of a level.
+    // With twelve fraction bits a factor is off by at most 1/8192, so a sum of four by at most an eighth of a level.
     check("saturation_less", 1, 0.05, |_| matrix(&color::saturation(0.7)));
     check("saturation_none", 1, 0.05, |_| matrix(&color::saturation(0.0)));
     check("saturation_more", 1, 0.05, |_| matrix(&color::saturation(2.5)));
@@ -133,7 +133,7 @@ fn gray_equals_opencv_and_threshold_its_comparison() {
     }
 }
 
-/// 0.3 of every tenth difference is half a level, and 0.3 is not exact on either side.
+/// 0.3 of every tenth difference is half a level, and neither twin represents 0.3 exactly.
 const TIES: f64 = 0.12;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Colour tables, keys, cuts, turns and maps of the plane give what their formulas and `OpenCV` give:
-//! `data/point/README.md` says where those pictures come from.
+//! Colour tables, keys, crops, rotations and affine maps equal their formulas and `OpenCV`. `data/point/README.md`
+//! describes the reference images.
 
 use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
@@ -9,7 +9,7 @@ use vramp_kernels::pixel::{chromakey, cube};
 use vramp_kernels::{FrameParams, KernelFrame, Picture, Pixel, PixelFn, Recipe, RowScratch};
 use vramp_plan::Size;
 
-/// What the kernel makes, and how many levels it may be off.
+/// The kernel's result, and its tolerance in levels.
 fn made(case: &GoldenCase) -> (Vec<Pixel>, u8) {
     let size = case.size;
     match case.kernel.as_str() {
@@ -47,7 +47,7 @@ fn made(case: &GoldenCase) -> (Vec<Pixel>, u8) {
     }
 }
 
-/// The entries of a cube, as `reference/point.py` makes them.
+/// The entries of a cube, as `reference/point.py` computes them.
 fn entries(along: u32, low: f64, high: f64) -> Vec<[f32; 3]> {
     let pcg = |v: u32| {
         let s = v.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
@@ -72,7 +72,7 @@ fn function(function: &'static PixelFn, words: &[u32], small: &[u32], size: Size
     made
 }
 
-/// Compares all pictures of a kernel, and hands back which part of all channels is off at all.
+/// Compares all images of a kernel and returns the share of channels that differ.
 fn compare(kernel: &str) -> f64 {
     let mut cases = GoldenCase::all("point");
     cases.retain(|case| case.kernel == kernel);

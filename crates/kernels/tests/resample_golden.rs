@@ -1,4 +1,4 @@
-//! `resample` gives what `OpenCV` and the formulas give: `data/resample/README.md` says where those pictures come from.
+//! `resample` equals `OpenCV` and its formulas. `data/resample/README.md` describes the reference images.
 
 use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};

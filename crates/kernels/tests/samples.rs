@@ -1,4 +1,4 @@
-//! Samples: every kernel has some, they fit what it declares, and the same seed draws them again.
+//! Every kernel has samples, they match its declaration, and the same seed draws them again.
 
 use vramp_kernels::sample::{Chance, KernelSample};
 use vramp_kernels::{PixelFn, head, pixel};
@@ -6,7 +6,7 @@ use vramp_plan::Size;
 
 const SIZES: [(u32, u32); 6] = [(1, 1), (1, 7), (9, 1), (17, 13), (64, 48), (300, 2)];
 
-/// What is wrong with samples of a kernel with so many words, with or without small data.
+/// The first sample that does not match this number of words and this kind of small data.
 fn problem(samples: &[KernelSample], words: usize, small: bool) -> Option<String> {
     let wrong = |sample: &KernelSample| {
         let fits = sample.words.len() == words && (small || sample.small.is_empty());

@@ -1,4 +1,4 @@
-//! Every kernel's WGSL is valid, alone and joined with others, and binds what its description says.
+//! Every kernel's WGSL is valid, alone and fused, and binds what its description says.
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use vramp_kernels::head::load_here::LOAD;
@@ -23,7 +23,7 @@ fn validate(shader: &Shader) {
             (naga::AddressSpace::Storage { access }, Binding::Read) => !access.contains(naga::StorageAccess::STORE),
             (naga::AddressSpace::Storage { access }, Binding::Write) => access.contains(naga::StorageAccess::STORE),
             (naga::AddressSpace::Uniform, Binding::Params { bytes }) => {
-                // The host writes exactly as many bytes as the shader declares.
+                // The CPU writes exactly as many bytes as the shader declares.
                 let mut layouter = naga::proc::Layouter::default();
                 layouter.update(module.to_ctx()).expect("the module is valid");
                 layouter[ty].size == *bytes
@@ -35,7 +35,7 @@ fn validate(shader: &Shader) {
 }
 
 #[test]
-fn every_pixel_function_is_valid_behind_a_load_and_in_front_of_every_gather() {
+fn every_pixel_function_is_valid_after_a_load_and_before_every_gather() {
     for function in pixel::ALL {
         Recipe::of(&LOAD).then(function).shaders(function.name).iter().for_each(validate);
         for head in head::ALL.iter().filter(|h| h.source) {
@@ -61,7 +61,7 @@ fn a_head_of_several_pictures_is_valid_with_each_number_of_them() {
         let shaders = Recipe::of_several(compositor, pictures).then(&pixel::mix::MIX).shaders(compositor.name);
         shaders.iter().for_each(validate);
         let read = shaders[0].bindings.iter().filter(|binding| **binding == Binding::Read).count();
-        // The source, the others, the picture that is mixed in, and small data.
+        // The source, the others, the image that is mixed in, and small data.
         assert_eq!(read, 1 + pictures + 2);
     }
 }

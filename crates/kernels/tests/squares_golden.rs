@@ -1,11 +1,11 @@
-//! Sums over squares give what the formulas give: `data/squares/README.md` says where those pictures come from.
+//! Convolutions and edges equal their formulas. `data/squares/README.md` describes the reference images.
 
 use crate::golden::GoldenCase;
 use crate::heads_made::{Made, source};
 use vramp_kernels::head::{convolve, edges};
 use vramp_kernels::{Level, Pixel};
 
-/// Compares every case of a head; hands back how many there were.
+/// Compares every case of a head and returns their number.
 fn compare(head: &str, made: impl Fn(&GoldenCase) -> Made) -> usize {
     let mut cases = GoldenCase::all("squares");
     cases.retain(|case| case.kernel == head);

@@ -1,4 +1,4 @@
-//! Laws of sums over squares, for any size and any weights.
+//! Properties of convolutions, for any size and any weights.
 
 use crate::heads_made::{Made, source};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -8,7 +8,7 @@ use vramp_kernels::pixel::{markers, table};
 use vramp_kernels::{Level, Pixel};
 use vramp_plan::Size;
 
-/// Of one pixel, of odd sides, and of rows that several vectors are needed for.
+/// Single pixels, odd sides, and rows of several vectors.
 fn size() -> impl Strategy<Value = Size> {
     prop_oneof![(1..24u32, 1..24u32), (1..90u32, 1..6u32)].prop_map(|(width, height)| Size { width, height })
 }
@@ -17,7 +17,7 @@ fn heights() -> impl Strategy<Value = Vec<u32>> {
     proptest::collection::vec(1..12u32, 1..6)
 }
 
-/// 9, 25 or 49 weights and what is added, small and near the most there may be, many of them 0.
+/// 9, 25 or 49 weights and a bias, small and near the maximum, many of them 0.
 fn weights() -> impl Strategy<Value = (Vec<f64>, f64)> {
     let weight = || prop_oneof![1 => Just(0.0), 3 => -1.0..1.0f64];
     let square = (0..3usize).prop_flat_map(move |i| {
@@ -33,7 +33,7 @@ fn weights() -> impl Strategy<Value = (Vec<f64>, f64)> {
     })
 }
 
-/// Weights that binary fractions tell, so that nothing is rounded but the result.
+/// Weights that are binary fractions, so that only the result is rounded.
 fn whole_weights() -> impl Strategy<Value = (Vec<f64>, f64)> {
     let weight = |most: i32| prop_oneof![1 => Just(0), 2 => -most..=most];
     let square = (0..3usize, prop_oneof![Just(1), Just(5), Just(30)])
@@ -68,13 +68,13 @@ proptest! {
     #[test]
     fn every_level_gives_the_same_bytes_in_any_bands(
         size in size(), (weights, bias) in prop_oneof![weights(), whole_weights()], heights in heights(),
-        behind in any::<bool>(),
+        with_table in any::<bool>(),
     ) {
         let fixed = convolve::fixed(&weights, bias).unwrap();
         for mut made in [made(size, &fixed), Made::of(&edges::EDGES, size)] {
             made = made.source(size, source(size));
-            if behind {
-                made = made.behind(&table::TABLE, &table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(29))));
+            if with_table {
+                made = made.before_head(&table::TABLE, &table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(29))));
             }
             let plain = made.clone().at(Level::BASELINE).whole();
             for level in Level::available() {
@@ -84,15 +84,15 @@ proptest! {
     }
 
     #[test]
-    fn functions_in_front_equal_the_source_changed_first(
+    fn functions_before_the_head_equal_the_source_changed_first(
         size in size(), (weights, bias) in weights(), level in any::<u8>(),
     ) {
         let curve = table::pack(&std::array::from_fn(|v| (v as u8).wrapping_mul(5) ^ level));
         let fixed = convolve::fixed(&weights, bias).unwrap();
         for (function, words) in [(&table::TABLE, &curve[..]), (&markers::MARKERS, &markers::pack(9, level)[..])] {
-            let changed = Made::of(&LOAD, size).source(size, source(size)).behind(function, words).whole();
+            let changed = Made::of(&LOAD, size).source(size, source(size)).before_head(function, words).whole();
             for made in [made(size, &fixed), Made::of(&edges::EDGES, size)] {
-                let at_once = made.clone().source(size, source(size)).behind(function, words).whole();
+                let at_once = made.clone().source(size, source(size)).before_head(function, words).whole();
                 prop_assert_eq!(at_once, made.source(size, changed.clone()).whole());
             }
         }
@@ -103,7 +103,7 @@ proptest! {
         let fixed = convolve::fixed(&weights, bias).unwrap();
         prop_assert!((12..=20).contains(&fixed.bits()) || weights.iter().all(|weight| *weight == 0.0));
         let made = made(size, &fixed).source(size, source(size)).whole();
-        // Half a level from rounding the result, and from rounding weights what `rounded` says.
+        // Half a level from rounding the result, and the error of rounding the weights (see `rounded`).
         let most = 0.5 + (255.0 * (weights.len() as f64 / 4.0 + 0.5) + 0.5) / f64::from(1 << fixed.bits()) + 1e-6;
         prop_assert!(most < 1.5);
         for ((made, here), exact) in made.iter().zip(source(size)).zip(by_definition(&source(size), size, &weights, bias)) {
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn weights_are_refused_exactly_where_they_add_up_to_more_than_they_may(
+    fn weights_are_refused_exactly_if_they_add_up_to_more_than_the_limit(
         (weights, bias) in weights(), part in 0.5..1.5f64,
     ) {
         let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
@@ -149,13 +149,13 @@ proptest! {
     }
 }
 
-/// The longest sums and the most parts of weights that there can be, on white.
+/// The longest sums and the maximum number of weight parts, on white.
 #[test]
 fn sums_at_the_end_of_what_fits_do_not_wrap() {
     let size = Size { width: 30, height: 8 };
     let white = vec![[255; 4]; size.pixels() as usize];
     for count in [9_usize, 25, 49] {
-        // A little more than twelve bits tell, so that weights are as long as they get.
+        // Slightly more than twelve bits, so that weights are as long as possible.
         let weight = 0.999_99 * convolve::most(0.0) / count as f64;
         for sign in [1.0, -1.0] {
             let fixed = convolve::fixed(&vec![sign * weight; count], 0.0).expect("they just fit");
@@ -182,7 +182,7 @@ fn taps_without_weight_are_left_out_and_whole_numbers_have_no_fraction() {
     assert_eq!(taps(&[0.25; 9]), (8, 16, 2));
     // 1/9 is 29127.1 of 2^18, and would not fit 16 bits with more.
     assert_eq!(taps(&[1.0 / 9.0; 9]), (8, 16, 18));
-    // Weights that no fraction of this kind tells apart from 0.
+    // Weights that round to 0 with any number of fraction bits.
     assert_eq!(taps(&[1e-9, 0.0, 0.0, 0.0, 1.7, 0.0, 0.0, 0.0, 1e-9]).0, 0);
     for weights in [&[1.0; 8][..], &[1.0; 16], &[], &[f64::NAN; 9], &[f64::INFINITY; 9]] {
         assert_eq!(convolve::fixed(weights, 0.0), None, "{weights:?}");
@@ -190,7 +190,7 @@ fn taps_without_weight_are_left_out_and_whole_numbers_have_no_fraction() {
     assert_eq!(convolve::fixed(&[1.0; 9], f64::NAN), None);
 }
 
-/// Every weight is cut off in the middle of its last bit: rounded one by one, all would move the same way.
+/// Every weight ends in half of its last bit: rounded one by one, all would move in the same direction.
 #[test]
 fn rounding_of_weights_does_not_add_up() {
     let size = Size { width: 20, height: 8 };
@@ -200,7 +200,7 @@ fn rounding_of_weights_does_not_add_up() {
     let fixed = convolve::fixed(&weights, 100.0).expect("they fit");
     assert_eq!(fixed.bits(), 12);
     let flat = vec![[255, 0, 128, 9]; size.pixels() as usize];
-    // 48 halves of a last bit, times the level, and a hundred.
+    // 48 halves of a last bit, times the level, plus a hundred.
     let [white, black, gray] = [255.0, 0.0, 128.0].map(|v: f64| (100.0 + 48.0 * last * v + 0.5).floor() as u8);
     let made = made(size, &fixed).source(size, flat).whole();
     assert!(made.iter().all(|pixel| *pixel == [white, black, gray, 9]), "{:?}", made[0]);

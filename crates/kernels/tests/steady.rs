@@ -25,22 +25,22 @@ thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is handed on to the system's allocator as it came; counting allocates nothing.
+// SAFETY: every call is passed to the system's allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the promises of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the promises of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the promises of `realloc`.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -113,7 +113,7 @@ fn written() -> Step {
     (&glyphs::GLYPHS, (words.to_vec(), small))
 }
 
-/// Runs a recipe twice with one scratch, in two bands, and counts what the second time allocates.
+/// Runs a recipe twice with one scratch, in two bands, and returns the number of allocations of the second run.
 fn second_time(
     head: &'static Head,
     sample: &KernelSample,
@@ -190,9 +190,9 @@ fn a_second_band_of_every_function_allocates_nothing() {
         for KernelSample { words, small, .. } in function.drawn(&mut Chance::new(1), SIZE) {
             let step: Step = (function, (words, small));
             for level in Level::available() {
-                let behind = second_time(&LOAD, &load, SIZE, &[], &[looked_up(), step.clone(), saturated()], level);
-                let in_front = second_time(&edges::EDGES, &load, SIZE, std::slice::from_ref(&step), &[], level);
-                assert_eq!((behind, in_front), (0, 0), "{} at {level}", function.name);
+                let after_head = second_time(&LOAD, &load, SIZE, &[], &[looked_up(), step.clone(), saturated()], level);
+                let before_head = second_time(&edges::EDGES, &load, SIZE, std::slice::from_ref(&step), &[], level);
+                assert_eq!((after_head, before_head), (0, 0), "{} at {level}", function.name);
             }
         }
     }

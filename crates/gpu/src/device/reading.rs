@@ -87,7 +87,7 @@ pub(super) struct ReadAdapter(pub(super) Arc<dyn Fn(&Adapter) -> AdapterReading 
 
 impl fmt::Debug for ReadAdapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ReadingSource")
+        f.write_str("ReadAdapter")
     }
 }
 

@@ -1,9 +1,7 @@
-//! Chains: functions in a row, with where each finds what it was given.
+//! Chains: pixel functions applied to a row, one after another.
 //!
-//! Owns how functions are applied to a row, one after the other.
-//! Does not keep what they are given: it is looked up in the frame for each row, so that no list is made for a frame.
-//!
-//! Always: a function is visited only where it has an effect.
+//! Arguments are looked up in the frame for each row instead of being collected, so that a frame allocates nothing. A
+//! function runs only on the spans it can change.
 
 use vramp_plan::Size;
 
@@ -13,21 +11,21 @@ use crate::simd::Level;
 
 use super::{KernelFrame, ParamPart};
 
-/// A function and the places of its parameters and of its other picture.
+/// A function with the location of its parameters and of its extra input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainStep {
     pub(super) function: &'static PixelFn,
     pub(super) part: ParamPart,
-    /// The number of its other picture among the frame's, where it reads one.
+    /// Index of its extra input in [`KernelFrame::sides`]; `None` if it reads none.
     pub(super) side: Option<usize>,
 }
 
-/// Functions in a row, and the frame that they are applied in.
+/// A sequence of functions, with the frame that supplies their arguments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chain<'a> {
     pub(super) steps: &'a [ChainStep],
     pub(super) frame: &'a KernelFrame<'a>,
-    /// The size of what they are applied to.
+    /// The size of the image that they are applied to.
     pub(super) size: Size,
     pub(super) level: Level,
 }
@@ -37,17 +35,17 @@ impl Chain<'_> {
         self.steps.is_empty()
     }
 
-    /// Applies all of them to a whole row.
+    /// Applies all functions to a whole row.
     pub(crate) fn apply(&self, y: u32, row: &mut [Pixel]) {
         self.apply_from(y, 0, row);
     }
 
-    /// Applies all of them to a part of a row, from column `x` on.
+    /// Applies all functions to a part of a row, from column `x` on.
     pub(crate) fn apply_from(&self, y: u32, x: u32, row: &mut [Pixel]) {
         self.apply_steps(self.steps, y, x, row);
     }
 
-    /// Makes a whole row from another one.
+    /// Computes a whole row from another one.
     pub(crate) fn make(&self, y: u32, from: &[Pixel], row: &mut [Pixel]) {
         match self.steps.split_first() {
             Some((first, others)) if self.made(first, from, row) => self.apply_steps(others, y, 0, row),
@@ -58,7 +56,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Makes many rows from others at once, where there is one function and it can; says whether it has.
+    /// Computes many rows at once if the chain is one function that can map them. Returns whether it did.
     pub(crate) fn make_all(&self, from: &[Pixel], rows: &mut [Pixel]) -> bool {
         matches!(self.steps, [only] if self.made(only, from, rows))
     }
@@ -83,7 +81,7 @@ impl Chain<'_> {
     }
 }
 
-/// What a part was given for a frame.
+/// The arguments of one part for a frame.
 pub(super) fn args<'a>(frame: &KernelFrame<'a>, part: ParamPart, size: Size, level: Level) -> FnArgs<'a> {
     let small = part.small.map_or(&[][..], |at| frame.small.get(frame.words[at] as usize..).unwrap_or(&[]));
     FnArgs { words: &frame.words[part.start..part.start + part.words], small, size, level }

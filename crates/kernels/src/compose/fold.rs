@@ -1,38 +1,35 @@
-//! Folding: neighbouring tables become one.
+//! Folding: neighbouring tables of a recipe become one.
 //!
-//! Owns which functions of a recipe share a place, and how their words come together there.
-//! Does not fold anything but tables: what else is rounded in between has to be computed in between.
-//!
-//! Always: folded or not, the result is the same; a setting that changes between frames changes words only.
+//! Only tables fold. Other functions round their result, so they cannot be merged without changing pixels. A setting
+//! that changes between frames changes parameter words only, never the folded recipe.
 
 use crate::function::Function;
 use crate::pixel::table::TABLE;
 
 use super::{FrameParams, ParamPart, Recipe};
 
-/// A recipe without neighbouring tables, and where the functions of the longer one went.
+/// A recipe without neighbouring tables, and where each function of the original recipe went.
 #[derive(Debug, Clone)]
 pub struct Folded {
-    /// The shorter recipe.
     pub recipe: Recipe,
-    /// Where each function in front of the longer one's head went.
+    /// For each function before the original recipe's head, its place in `recipe.before`.
     pub before: Vec<FunctionPlace>,
-    /// Where each function behind it went.
+    /// For each function after the original recipe's head, its place in `recipe.after`.
     pub after: Vec<FunctionPlace>,
 }
 
-/// Where a function went.
+/// The place of an original function in the folded recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionPlace {
-    /// The number of the function that does its work.
+    /// Index of the function that does its work.
     pub function: usize,
-    /// Whether nothing stands there before it.
+    /// True if it is the first to use that place; later ones are folded into it.
     pub first: bool,
 }
 
 impl FunctionPlace {
-    /// Gives a function's place its words and small data; `parts` are the shorter recipe's. In the order of the
-    /// functions, since a table is folded behind what is there.
+    /// Writes a function's words and small data to its place; `parts` belong to the folded recipe. Call this in the
+    /// order of the functions, because each table is composed with the ones before it.
     pub fn set(self, parts: &[ParamPart], words: &[u32], small: &[u32], params: &mut FrameParams) {
         let part = parts[self.function];
         if self.first {
@@ -44,11 +41,11 @@ impl FunctionPlace {
 }
 
 impl Recipe {
-    /// The same with neighbouring tables folded into one.
+    /// Returns this recipe with neighbouring tables folded into one.
     pub fn folded(&self) -> Folded {
-        let (front, before) = folded(&self.before);
-        let (behind, after) = folded(&self.after);
-        let recipe = Recipe { before: front, after: behind, ..self.clone() };
+        let (before_head, before) = folded(&self.before);
+        let (after_head, after) = folded(&self.after);
+        let recipe = Recipe { before: before_head, after: after_head, ..self.clone() };
         Folded { recipe, before, after }
     }
 }

@@ -1,44 +1,42 @@
-//! Layout: where each part of a kernel finds its parameter words.
+//! The parameter layout of a kernel: the offset of every part's words.
 //!
-//! Owns the order: the frame's header, the head, the functions in front, the functions behind, formats.
-//! Does not fill anything in.
-//!
-//! Always: every part starts at a multiple of four words; a part with small data has one more word, its place there.
+//! The order is: the frame's header, the head, the functions before it, the functions after it, the formats. Every part
+//! starts at a multiple of four words. A part with small data has one word more: the offset of its small data.
 
 use crate::stored::{LOAD_WORDS, STORE_WORDS};
 
 use super::Recipe;
 
-/// Words of the header: size of the output, size of the source, frame number (low, high), two unused.
+/// Words of the header: width and height of the output, width and height of the source, frame number (low, high), two
+/// unused.
 pub(super) const HEADER_WORDS: usize = 8;
 
-/// One part's place.
+/// The parameter words of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParamPart {
-    /// The first of its words.
+    /// Index of its first word.
     pub start: usize,
-    /// How many it has of its own.
+    /// Number of its own words.
     pub words: usize,
-    /// Where the place of its small data is written, if it has any: right behind its own.
+    /// Index of the word that holds the offset of its small data, if it has any. It follows the part's own words.
     pub small: Option<usize>,
 }
 
-/// Where everything is.
+/// The parameter words of all parts of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamLayout {
-    /// The head's place.
     pub head: ParamPart,
-    /// Those of the functions in front.
+    /// One part per function before the head.
     pub before: Vec<ParamPart>,
-    /// Those of the functions behind.
+    /// One part per function after the head.
     pub after: Vec<ParamPart>,
-    /// That of the format which the source is stored in; none for rgba8.
+    /// The source's format; `None` for rgba8.
     pub from: Option<ParamPart>,
-    /// That of the format which the output is stored in; none for rgba8.
+    /// The output's format; `None` for rgba8.
     pub into: Option<ParamPart>,
-    /// Words in all; a multiple of four.
+    /// Total number of words; a multiple of four.
     pub words: usize,
-    /// Words of the header in front; none where a user's kernel says itself what it wants to know.
+    /// Words of the header at the start. Zero for a user's kernel, whose uniform names what it needs.
     pub(super) header: usize,
 }
 

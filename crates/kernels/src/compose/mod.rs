@@ -1,9 +1,15 @@
-//! The composer: joins a head and pixel functions into one kernel, for both sides.
+//! The composer: fuses a head and pixel functions into one kernel, for the GPU and for the CPU.
 //!
-//! Owns the recipe of a fused kernel, the layout of its parameters, its WGSL text and its loop over rows.
-//! Does not know handlers or plans: it is given heads and functions.
+//! A [`Recipe`] is a head (load, generator, gather or stencil) with pixel functions before and after it. It becomes one
+//! WGSL text, in which the names of every part are made unique. It also becomes one loop over rows ([`RowProgram`]):
+//! each row passes through every function while it is in the cache. A function runs only on the pixels it can change
+//! ([`Spans`](crate::Spans)), so a logo in the corner of a frame costs the logo, not the frame.
 //!
-//! Always: both sides read the same parameter words at the same places; fused or one by one, the result is the same.
+//! Both twins read the same parameter words at the same offsets ([`ParamLayout`], [`FrameParams`]). Every decision that
+//! needs floats is made once per frame on the CPU.
+//!
+//! Pixels are rounded to rgba8 after every function, fused or not, which is why fusing changes no pixel. Neighbouring
+//! tables fold into one ([`Folded`]).
 
 mod chain;
 mod fold;
@@ -30,76 +36,74 @@ use crate::head::load_here::LOAD;
 use crate::own::OwnKernel;
 use crate::stored::{self, StoredFormat};
 
-/// A fused kernel: functions in front of the head, the head, functions behind it. What it reads and what it writes may
-/// be stored otherwise than as pixels.
+/// A fused kernel: functions before the head, the head, functions after it. Its source and its output may be stored in
+/// another format than rgba8.
 #[derive(Debug, Clone)]
 pub struct Recipe {
-    /// Where pixels come from.
     pub head: &'static Head,
     /// Applied to source pixels before the head reads them.
     pub before: Vec<Function>,
-    /// Applied to what the head made.
+    /// Applied to the pixels that the head computes.
     pub after: Vec<Function>,
-    /// How the source is stored; none where that is as pixels.
+    /// The storage format of the source; `None` for rgba8.
     pub from: Option<&'static StoredFormat>,
-    /// How the output is stored; none where that is as pixels.
+    /// The storage format of the output; `None` for rgba8.
     pub into: Option<&'static StoredFormat>,
-    /// Pictures that the head reads beside its source; none but for heads of several.
+    /// Number of images that the head reads besides its source. Zero for all heads but `compositor`.
     pub pictures: usize,
-    /// A user's kernel in place of everything above: it can be joined with nothing.
+    /// A user's kernel, which replaces everything above. It cannot be fused.
     pub whole: Option<Arc<OwnKernel>>,
 }
 
 impl Recipe {
-    /// A head by itself.
+    /// A head without functions.
     pub fn of(head: &'static Head) -> Recipe {
         Recipe { head, before: Vec::new(), after: Vec::new(), from: None, into: None, pictures: 0, whole: None }
     }
 
-    /// A head that reads this many pictures beside its source.
+    /// A head that reads this many images besides its source.
     pub fn of_several(head: &'static Head, pictures: usize) -> Recipe {
         Recipe { pictures, ..Recipe::of(head) }
     }
 
-    /// A user's kernel, which is one by itself.
+    /// A user's kernel, alone.
     pub fn whole(kernel: &Arc<OwnKernel>) -> Recipe {
         Recipe { whole: Some(Arc::clone(kernel)), ..Recipe::of(&LOAD) }
     }
 
-    /// Workgroups that cover a frame, where the kernel says so itself.
+    /// Workgroups that cover a frame, if the kernel determines them; only a user's kernel does.
     pub fn grid(&self, size: Size) -> Option<[u32; 3]> {
         self.whole.as_ref().map(|kernel| kernel.grid(size))
     }
 
-    /// Also this function, behind what is there.
+    /// Appends a function after the head.
     #[must_use]
     pub fn then(mut self, function: impl Into<Function>) -> Recipe {
         self.after.push(function.into());
         self
     }
 
-    /// Also this function, in front of the head.
+    /// Appends a function before the head.
     #[must_use]
     pub fn behind(mut self, function: impl Into<Function>) -> Recipe {
         self.before.push(function.into());
         self
     }
 
-    /// With its source stored in this format.
+    /// Sets the storage format of the source.
     #[must_use]
     pub fn reading(mut self, format: Format) -> Recipe {
         self.from = stored::of(format);
         self
     }
 
-    /// With its output stored in this format.
+    /// Sets the storage format of the output.
     #[must_use]
     pub fn writing(mut self, format: Format) -> Recipe {
         self.into = stored::of(format);
         self
     }
 
-    /// Where each part finds its parameters.
     pub fn layout(&self) -> ParamLayout {
         ParamLayout::of(self)
     }
@@ -109,8 +113,8 @@ impl Recipe {
         self.shaders_as(name, Variant::default())
     }
 
-    /// The shaders, one per pass, spread over invocations like this. Every variant makes the same pixels; a user's own
-    /// kernel is spread as it says itself.
+    /// The shaders, one per pass, with this variant's work per invocation. Every variant computes the same pixels. A
+    /// user's kernel ignores the variant.
     pub fn shaders_as(&self, name: &str, variant: Variant) -> Vec<Shader> {
         match &self.whole {
             Some(kernel) => vec![kernel.shader(name)],
@@ -118,13 +122,13 @@ impl Recipe {
         }
     }
 
-    /// Whether the host can make the same pixels.
+    /// Whether the CPU can compute the same pixels. Users' shaders have no CPU twin.
     pub fn has_twin(&self) -> bool {
         let both = |function: &Function| matches!(function, Function::Both(_));
         self.whole.is_none() && self.before.iter().chain(&self.after).all(both)
     }
 
-    /// Which sort of work its reading is: a device is tuned by it.
+    /// The class of its memory access, by which a device is tuned.
     pub fn class(&self) -> Class {
         match self.head {
             head if head.first.is_some_and(|first| first.over == IntermediateExtent::Columns) => Class::Reduce,
@@ -134,7 +138,6 @@ impl Recipe {
         }
     }
 
-    /// The loop over rows.
     pub fn program(&self) -> RowProgram {
         RowProgram::of(self)
     }

@@ -1,9 +1,7 @@
-//! Parameters of one frame: the words that both sides read, and the small data beside them.
+//! The parameters of one frame: the words that both twins read, and the small data.
 //!
-//! Owns their assembly, part by part, into memory that is used again for the next frame.
-//! Does not know what the words mean.
-//!
-//! Always: a part gets exactly as many words as it declared; the place of its small data is written behind them.
+//! Parts are written one by one into memory that is reused for every frame. A part must be given exactly the number of
+//! words it declares; the offset of its small data follows them.
 
 use vramp_plan::Size;
 
@@ -12,7 +10,6 @@ use crate::pixel::table::fold_words;
 use super::layout::HEADER_WORDS;
 use super::{ParamLayout, ParamPart};
 
-/// The parameter words and small data of one frame.
 #[derive(Debug, Clone, Default)]
 pub struct FrameParams {
     words: Vec<u32>,
@@ -20,12 +17,11 @@ pub struct FrameParams {
 }
 
 impl FrameParams {
-    /// Nothing yet.
     pub fn new() -> FrameParams {
         FrameParams::default()
     }
 
-    /// Begins a frame: its size, its source's, and its number. Memory of the frame before is used again.
+    /// Starts a frame and writes its header. Reuses the memory of the frame before.
     pub fn begin(&mut self, layout: &ParamLayout, size: Size, source: Size, number: u64) {
         self.words.clear();
         self.words.resize(layout.words, 0);
@@ -35,32 +31,31 @@ impl FrameParams {
         self.words[..layout.header].copy_from_slice(&header[..layout.header]);
     }
 
-    /// Gives one part its words and its small data.
+    /// Writes the words and the small data of one part.
     ///
     /// # Panics
-    /// If there are not exactly as many words as the part declared, or small data for a part that has none.
+    /// If the number of words differs from the part's declaration, or if a part without small data is given some.
     pub fn set(&mut self, part: ParamPart, words: &[u32], small: &[u32]) {
         self.words[part.start..part.start + part.words].copy_from_slice(words);
         match part.small {
             Some(at) => {
-                self.words[at] = u32::try_from(self.small.len()).expect("small data are far below 16 GB");
+                self.words[at] = u32::try_from(self.small.len()).expect("small data is far below 16 GB");
                 self.small.extend_from_slice(small);
             }
-            None => assert!(small.is_empty(), "small data for a part that declares none"),
+            None => assert!(small.is_empty(), "a part without small data was given some"),
         }
     }
 
-    /// Puts a table behind the one that a part has been given.
+    /// Composes the table that this part already has with another one, which is applied after it.
     pub fn fold(&mut self, part: ParamPart, table: &[u32]) {
         fold_words(&mut self.words[part.start..part.start + part.words], table);
     }
 
-    /// The words, as the layout says.
+    /// The words, in the order of the layout.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
-    /// The small data of all parts.
     pub fn small(&self) -> &[u32] {
         &self.small
     }

@@ -1,11 +1,10 @@
-//! The host's side: one loop over rows, each going through every function while it is in the cache.
+//! The CPU side of a kernel: one loop over rows, each passing through every function while it is in the cache.
 //!
-//! Owns the loop over a band of rows, the one over a source that has to be surveyed first, and the memory that they
-//! need from row to row.
-//! Does not spread bands over threads: whoever has the threads does, with [`RowProgram::band`] and a [`RowScratch`] for each.
+//! This module does not spread bands over threads. The caller does, with [`RowProgram::band`] and one [`RowScratch`]
+//! per thread.
 //!
-//! Always: every row of the band is completely written; a function is visited only where it has an effect; nothing is
-//! allocated once the scratch has grown to what the frames need.
+//! Invariants: every row of a band is written completely. A function runs only on the spans it can change. Nothing is
+//! allocated once the scratch has grown to the size that the frames need.
 
 use std::ops::Range;
 
@@ -23,7 +22,7 @@ use crate::stored::{PixelRows, PlaneRows, StoredFormat, Way};
 use super::chain::{Chain, ChainStep, args};
 use super::{ParamPart, Recipe};
 
-/// A recipe, ready to run over rows.
+/// A recipe, compiled for the loop over rows.
 #[derive(Debug, Clone)]
 pub struct RowProgram {
     head: &'static Head,
@@ -32,34 +31,34 @@ pub struct RowProgram {
     after: Vec<ChainStep>,
     from: Option<(&'static StoredFormat, ParamPart)>,
     into: Option<(&'static StoredFormat, ParamPart)>,
-    /// Pictures that the head reads beside its source.
+    /// Number of images that the head reads besides its source.
     pictures: usize,
     level: Level,
 }
 
-/// What one frame is made from.
+/// The inputs of one frame.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelFrame<'a> {
     /// The size of the output.
     pub size: Size,
-    /// The source, where the head reads one.
+    /// The source, if the head reads one.
     pub source: Option<Picture<'a>>,
-    /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
-    /// their order.
+    /// The extra inputs: first the images that the head reads besides its source, then one for each function that reads
+    /// one, in their order.
     pub sides: &'a [Picture<'a>],
-    /// Small data of all parts; each part's place in it stands among its parameters.
+    /// Small data of all parts. Each part's offset into it is one of its parameter words.
     pub small: &'a [u32],
-    /// The parameter words, as the layout says.
+    /// The parameter words, in the order of [`ParamLayout`](super::ParamLayout).
     pub words: &'a [u32],
 }
 
-/// Memory that a band needs from row to row. It may be used for any program after any other, and is worth keeping: it
-/// grows to what the greatest frame needs, and then no more.
+/// Memory that a band needs from row to row. One scratch serves any sequence of programs. Keep it: it grows to what the
+/// largest frame needs and is then never reallocated.
 #[derive(Debug, Default)]
 pub struct RowScratch {
     kept: BandState,
     changed: ChangedRows,
-    /// What a survey found in a part of a source; of the whole one, once it is concluded.
+    /// Survey results: of the surveyed rows at first, of the whole source after [`RowProgram::conclude`].
     found: Vec<u32>,
     between: Between,
 }
@@ -84,20 +83,20 @@ impl RowProgram {
         RowProgram { head, place: layout.head, before, after, from, into, pictures, level }
     }
 
-    /// The same with the instructions of another level: the result does not change.
+    /// Uses the instructions of another level. The result does not change.
     #[must_use]
     pub fn at(mut self, level: Level) -> RowProgram {
         self.level = level;
         self
     }
 
-    /// Whether the whole source is to be gone over before any row is made: with [`RowProgram::survey`] over all of its
-    /// rows, then [`RowProgram::conclude`].
+    /// Whether the whole source must be surveyed before the first row: call [`RowProgram::survey`] for all of its rows,
+    /// then [`RowProgram::conclude`].
     pub fn surveys(&self) -> bool {
         self.survey_of_head().is_some()
     }
 
-    /// Goes over these rows of a frame's source. What it finds stays in the scratch.
+    /// Surveys these rows of a frame's source. The results stay in the scratch.
     pub fn survey(&self, frame: &KernelFrame<'_>, rows: Range<u32>, scratch: &mut RowScratch) {
         let Some(survey) = self.survey_of_head() else { return };
         let RowScratch { changed, found, .. } = scratch;
@@ -110,7 +109,7 @@ impl RowProgram {
         }
     }
 
-    /// Adds up what the first `parts` of these have found, and leaves it in each of them.
+    /// Adds up the results of the first `parts` scratches, and stores the total in all of them.
     pub fn conclude(&self, frame: &KernelFrame<'_>, scratch: &mut [RowScratch], parts: usize) {
         let (Some(survey), Some((whole, others))) = (self.survey_of_head(), scratch.split_first_mut()) else { return };
         for part in others.iter().take(parts.saturating_sub(1)) {
@@ -122,8 +121,8 @@ impl RowProgram {
         }
     }
 
-    /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output. Where that is stored
-    /// otherwise, these are the pixels that [`RowProgram::pack`] stores.
+    /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output. If the output has
+    /// another format, these are the pixels before [`RowProgram::pack`] stores them.
     pub fn band(&self, frame: &KernelFrame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &mut RowScratch) {
         let width = frame.size.width as usize;
         if let Some(source) = frame.source.filter(|source| self.loads_only() && source.bytes().is_none()) {
@@ -145,15 +144,15 @@ impl RowProgram {
         });
     }
 
-    /// Computes rows `first_row..` of a frame, an even number, and stores them as the output's format wants it.
+    /// Computes rows `first_row..` of a frame and stores them in the output's format. `first_row` must be even.
     ///
     /// # Panics
-    /// If the output is pixels.
+    /// If the output's format is rgba8.
     pub fn pack(&self, frame: &KernelFrame<'_>, first_row: u32, rows: &mut PlaneRows<'_>, scratch: &mut RowScratch) {
-        let (stored, part) = self.into.expect("only what is not pixels is packed");
+        let (stored, part) = self.into.expect("the output has a storage format");
         let packing = Packing { way: Way::numbered(frame.words[part.start]), level: self.level };
         let (count, width) = (rows.rows(), frame.size.width as usize);
-        // Rows that are stored: in all formats but 4:2:0 with chroma on lines, nothing beyond a pair is looked at.
+        // Only 4:2:0 with chroma sited on lines reads rows beyond the pair that is stored.
         let looks_around = stored.block[1] == 2 && packing.looks_around();
         let last = frame.size.height - 1;
         let as_it_is = self.loads_only() && self.after.is_empty();
@@ -186,7 +185,7 @@ impl RowProgram {
                 if looks_around && at + 1 < last {
                     make(at + 2, below);
                 }
-                // What is beyond the border is what is at it.
+                // Rows beyond the border repeat the border.
                 let own = [&upper[..], if at < last { &lower[..] } else { &upper[..] }];
                 let around = [
                     if looks_around && at > 0 { &above[..] } else { own[0] },
@@ -200,7 +199,7 @@ impl RowProgram {
         });
     }
 
-    /// Hands out what makes rows, one or a few at once, which are to be asked for from top to bottom.
+    /// Passes `work` a function that computes one or a few rows. Rows must be requested from top to bottom.
     fn rows(
         &self,
         frame: &KernelFrame<'_>,
@@ -222,34 +221,34 @@ impl RowProgram {
         });
     }
 
-    /// How the source is read where it is not stored as pixels.
+    /// How the source is read if its format is not rgba8.
     fn unpacking<'a>(&self, frame: &KernelFrame<'a>) -> Option<(&'static StoredFormat, Unpacking<'a>)> {
         let (stored, part) = self.from?;
         let source = frame.source?;
         let (format, bytes) = source.bytes()?;
-        debug_assert_eq!(format, stored.format, "a picture is stored as its program reads it");
+        debug_assert_eq!(format, stored.format, "the source has the format that the program reads");
         Some((stored, Unpacking::of(format, source.size, bytes, Way::numbered(frame.words[part.start]), self.level)))
     }
 
-    /// Whether [`RowProgram::edit`] can take the place of [`RowProgram::band`]: every pixel depends on the source's at the
-    /// same place alone, or else on what a survey found.
+    /// Whether [`RowProgram::edit`] can replace [`RowProgram::band`]: every output pixel depends only on the source
+    /// pixel at the same position and on survey results.
     pub fn edits_in_place(&self) -> bool {
         (self.loads_only() || (self.surveys() && self.before.is_empty() && self.from.is_none())) && self.into.is_none()
     }
 
-    /// Whether every pixel behind the head is the source's at the same place, as it is.
+    /// Whether the head returns every source pixel unchanged, at the same position.
     fn loads_only(&self) -> bool {
         std::ptr::eq(self.head, &raw const LOAD) && self.before.is_empty() && self.from.is_none()
     }
 
-    /// Changes rows `first_row..` of a frame, where `pixels` holds the source's: what [`RowProgram::band`] would make
-    /// from it, without another picture. The frame's source is not looked at, and of the scratch only what a survey
-    /// found.
+    /// Changes rows `first_row..` of a frame in place. `pixels` holds the source's rows and receives what
+    /// [`RowProgram::band`] would compute. The frame's source is not read; from the scratch, only the survey results
+    /// are.
     ///
     /// # Panics
-    /// If the program does not edit in place.
+    /// If the program cannot edit in place.
     pub fn edit(&self, frame: &KernelFrame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &RowScratch) {
-        assert!(self.edits_in_place(), "{} reads its source elsewhere than in place", self.head.name);
+        assert!(self.edits_in_place(), "{} cannot edit in place", self.head.name);
         let (head, after) = (self.head_args(frame, &scratch.found), self.after(frame));
         let survey = self.survey_of_head();
         for (y, row) in (first_row..).zip(pixels.chunks_exact_mut(frame.size.width as usize)) {

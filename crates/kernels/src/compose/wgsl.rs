@@ -1,12 +1,18 @@
-//! The device's side: one WGSL text from many.
+//! The GPU side of a kernel: one WGSL text, composed of the texts of its parts.
 //!
-//! Owns the prelude, the renaming that lets a function appear twice, the bindings and the entry point.
-//! Does not validate: the tests do for every kernel, and the device does when it compiles.
+//! This module holds the prelude, the renaming that lets a function appear twice, the bindings and the entry point. It
+//! does not validate the text: the tests do for every kernel, and the device does when it compiles.
 //!
-//! Always: bindings are the source, what the first pass kept, the head's other pictures, the side pictures in order,
-//! small data, the output, parameters last, each only where it is read or written; an invocation writes as many
-//! neighbouring pixels as its variant says, or fewer where they take long, or the bytes of a block of them, and nobody
-//! else does; every variant gives the same pixels.
+//! Bindings, in this order, each only if the pass uses it: the source, the first pass's intermediate, the head's other
+//! images, the functions' extra inputs, small data, the output, the parameters.
+//!
+//! Each invocation writes as many neighbouring pixels as its variant says, fewer if pixels are slow to compute, or the
+//! bytes of a block of pixels. No two invocations write the same word. Every variant computes the same pixels.
+//!
+//! A frame on the GPU is a whole storage buffer with the same bytes as on the CPU. It is not a texture: a transfer is
+//! then a plain copy, and a download can map the buffer directly if CPU and GPU share memory. It is not a part of a
+//! larger buffer: WebGPU refuses to bind one buffer for reading and writing in the same dispatch, even if the ranges do
+//! not overlap.
 
 use std::fmt::Write as _;
 
@@ -33,7 +39,7 @@ fn pack_pixel(c: vec4<i32>) -> u32 {
 }
 ";
 
-/// What a format's text needs beside the source.
+/// Functions that a format's WGSL needs to read the source.
 const STORED_LOAD: &str = "\
 fn stored_word(k: u32, plane: u32, column: i32, row: i32) -> u32 {
     return source[word(k + 7u + plane) + u32(row) * word(k + 10u + plane) + u32(column)];
@@ -43,7 +49,7 @@ fn stored_level(k: u32, plane: u32, at: vec2<i32>) -> i32 {
 }
 ";
 
-/// What a format's text needs beside the output: words beyond a row are nobody's.
+/// The function that a format's WGSL needs to write the output. Words beyond the end of a row are not written.
 const STORED_STORE: &str = "\
 fn put(k: u32, plane: u32, column: i32, row: i32, w: u32) {
     let words = word(k + 14u + plane);
@@ -53,7 +59,7 @@ fn put(k: u32, plane: u32, column: i32, row: i32, w: u32) {
 }
 ";
 
-/// A format's text defines both ways; a kernel that only goes one of them has these for the other.
+/// A format's WGSL defines both directions. A kernel that uses one of them declares these stubs for the other.
 const NO_LOAD: &str = "\
 fn stored_word(k: u32, plane: u32, column: i32, row: i32) -> u32 { return 0u; }
 fn stored_level(k: u32, plane: u32, at: vec2<i32>) -> i32 { return 0; }
@@ -101,15 +107,15 @@ pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shad
         return vec![shader(recipe, &layout, name, WgslPass::Only, variant)];
     };
     let variant = spread(first.over, variant);
-    // A column is work enough for an invocation, and there are few.
+    // A column is enough work for one invocation, and there are few columns.
     let columns = Variant { pixels_per_invocation: 1, ..variant };
     let before = if first.over == IntermediateExtent::Columns { columns } else { variant };
     let before = shader(recipe, &layout, &format!("{name}/1"), WgslPass::First(first), before);
     vec![before, shader(recipe, &layout, name, WgslPass::Second(first), variant)]
 }
 
-/// As asked for, but where a pixel may have thousands of taps, with fewer pixels: some drivers end an invocation after
-/// 65,535 rounds of all of its loops.
+/// Limits the pixels per invocation if a pixel may have thousands of taps: some drivers end an invocation after 65,535
+/// iterations of all of its loops.
 fn spread(over: IntermediateExtent, variant: Variant) -> Variant {
     let most = if over == IntermediateExtent::Across { 2 } else { u32::MAX };
     Variant { pixels_per_invocation: variant.pixels_per_invocation.min(most), ..variant }
@@ -132,7 +138,7 @@ impl WgslPass {
     }
 }
 
-/// The size of what a first pass goes over, in WGSL.
+/// The size of the first pass's intermediate, as a WGSL expression.
 fn size_of(over: IntermediateExtent) -> &'static str {
     match over {
         IntermediateExtent::Source => "source_size()",
@@ -141,7 +147,7 @@ fn size_of(over: IntermediateExtent) -> &'static str {
     }
 }
 
-/// A text that grows binding by binding.
+/// A WGSL text under construction.
 struct WgslText {
     bindings: Vec<Binding>,
     declared: String,
@@ -161,8 +167,8 @@ impl WgslText {
         self.bindings.push(binding);
     }
 
-    /// The other pictures of a head that reads several, and how it reads them all. Once for four pixels: software
-    /// drivers go through every case for every lane.
+    /// Declares the extra images of a head that reads several, and `load_four`, which reads them. It reads four pixels
+    /// per call, because software drivers execute every case for every lane.
     fn pictures(&mut self, recipe: &Recipe) {
         if !recipe.head.wgsl.contains("load_four(") {
             return;
@@ -188,9 +194,9 @@ impl WgslText {
         );
     }
 
-    /// A part's own text. To a function in front of the head, the frame is the source.
-    fn part(&mut self, text: &str, index: usize, place: ParamPart, in_front: bool) {
-        self.parts += &if in_front { text.replace("frame_size()", "source_size()") } else { text.to_owned() };
+    /// Appends a part's text. For a function before the head, the frame is the source.
+    fn part(&mut self, text: &str, index: usize, place: ParamPart, before_head: bool) {
+        self.parts += &if before_head { text.replace("frame_size()", "source_size()") } else { text.to_owned() };
         if let Some(at) = place.small {
             let _ = writeln!(self.parts, "fn small_{index}(i: u32) -> u32 {{ return small_words[word({at}u) + i]; }}");
         }
@@ -198,7 +204,7 @@ impl WgslText {
 }
 
 impl WgslText {
-    /// The texts of the formats that this pass reads and writes, each once.
+    /// Appends the texts of the formats that this pass reads and writes, each once.
     fn formats(&mut self, recipe: &Recipe, pass: WgslPass) {
         let from = recipe.from.filter(|_| pass.reads_source() && recipe.head.source);
         let into = recipe.into.filter(|_| !pass.is_first());
@@ -214,7 +220,7 @@ impl WgslText {
         self.parts.extend(into.filter(|into| from.is_none_or(|from| from.format != into.format)).map(|s| s.wgsl));
     }
 
-    /// The whole text, where an invocation stores a block of pixels.
+    /// The complete text of a kernel whose invocations each store a block of pixels.
     fn storing(self, stored: &StoredFormat, part: ParamPart, name: &str, variant: Variant) -> Shader {
         let made = format!("fn made(at: vec2<i32>) -> vec4<i32> {{\n{}}}\n", self.body);
         let [across, down] = stored.block.map(|side| side.to_string());
@@ -227,7 +233,7 @@ impl WgslText {
     }
 }
 
-/// A text with everything that it names made its own.
+/// Makes all names of a text unique to this part.
 fn own_names(wgsl: &str, index: usize) -> String {
     renamed(wgsl, &[declared_names(wgsl), vec!["side", "small"]].concat(), index)
 }
@@ -248,7 +254,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     }
     let before: &[_] = if pass.reads_source() { &recipe.before } else { &[] };
     let after: &[_] = if pass.is_first() { &[] } else { &recipe.after };
-    // Part 0 is the head, then come the functions in front, then those behind.
+    // Part 0 is the head. The functions before it follow, then the functions after it.
     let functions = before.iter().zip(&layout.before).enumerate().map(|(i, (f, at))| (1 + i, f, *at));
     let later = 1 + recipe.before.len();
     let functions: Vec<_> =
@@ -293,7 +299,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         }
         text.parts += &(load + "    return c;\n}\n");
     }
-    // A head of two passes refers to both of its sources by name; each pass declares only its own.
+    // A head of two passes names both of its inputs. Each pass declares a stub for the one it does not read.
     text.parts += match pass {
         WgslPass::First(_) => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
         _ if !pass.reads_source() => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
@@ -315,7 +321,8 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         return text.storing(stored, part, name, variant);
     }
     let size = if let WgslPass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
-    // What reads many pixels in a round of its loop is written once: drivers' compilers take long enough for that.
+    // A body that reads many pixels per iteration is written once, in a loop: unrolled, it takes drivers' compilers too
+    // long.
     let looped = matches!(
         pass,
         WgslPass::First(First { over: IntermediateExtent::Across, .. })
@@ -326,7 +333,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }
 }
 
-/// The entry point of a variant: its pixels one after another, without a loop unless that is asked for.
+/// The entry point of a variant. It computes its pixels one after another, unrolled unless `looped` is set.
 fn entry(variant: Variant, looped: bool) -> String {
     let mut each = String::new();
     if looped {
@@ -348,7 +355,7 @@ fn entry(variant: Variant, looped: bool) -> String {
     ENTRY.replace("EACH", &each).replace("WORKGROUP", &workgroup).replace("PIXELS", &pixels)
 }
 
-/// The names that a text declares for everybody: functions and constants at the outermost level.
+/// The names of the functions and constants that a text declares at module scope.
 fn declared_names(wgsl: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for line in wgsl.lines() {
@@ -362,7 +369,7 @@ fn declared_names(wgsl: &str) -> Vec<&str> {
     names
 }
 
-/// The text with these names followed by `_index`, wherever they stand as whole words outside comments.
+/// Appends `_index` to these names, as whole words outside comments.
 fn renamed(wgsl: &str, names: &[&str], index: usize) -> String {
     let mut out = String::with_capacity(wgsl.len() + 64);
     for line in wgsl.lines() {

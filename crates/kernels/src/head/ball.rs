@@ -1,9 +1,7 @@
-//! `ball`: a disc that bounces on a flat background, both changing colour.
+//! `ball`: a disc that bounces on a flat background; both change colour.
 //!
-//! Owns where the disc is in a frame, its radius, and the colours of disc and background.
-//! Does not write the frame number: that is a text behind it.
-//!
-//! Always: everything follows from size, rate and frame number in whole numbers, once per frame.
+//! Everything follows from size, rate and frame number, in integers, once per frame. The frame number on the image is a
+//! separate text.
 
 use vramp_plan::{Rate, Size};
 
@@ -11,7 +9,7 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// A ball. Parameters: background, colour of the disc, column and row of its centre.
+/// Parameters: background, colour of the disc, column and row of its centre.
 pub static BALL: Head = Head {
     name: "ball",
     wgsl: include_str!("ball.wgsl"),
@@ -31,17 +29,15 @@ pub fn pack(size: Size, rate: Rate, n: u64) -> [u32; 4] {
     [u32::from_le_bytes(background(rate, n)), u32::from_le_bytes(color(rate, n)), x, y]
 }
 
-/// Column and row of the disc's centre in frame number `n`: 400 and 300 pixels a second, turning at the borders.
+/// Column and row of the disc's centre in frame number `n`: 400 and 300 pixels per second, reflected at the borders.
 pub fn centre(size: Size, rate: Rate, n: u64) -> [u32; 2] {
     [along(size.width, 800, rate, n), along(size.height, 600, rate, n)]
 }
 
-/// The background's colour in frame number `n`.
 pub fn background(rate: Rate, n: u64) -> Pixel {
     rgb(hue(30, rate, n), 50, 80)
 }
 
-/// The disc's colour in frame number `n`.
 pub fn color(rate: Rate, n: u64) -> Pixel {
     rgb(hue(120, rate, n), 255, 255)
 }
@@ -50,7 +46,8 @@ pub fn color(rate: Rate, n: u64) -> Pixel {
 pub(super) fn paint(y: u32, [cx, cy]: [u32; 2], color: Pixel, pixels: &mut [Pixel]) {
     let away = y.abs_diff(cy);
     if away <= RADIUS {
-        // Squares up to 1600 - away^2 belong to columns up to its whole root away.
+        // A column is inside if its squared distance is at most 1600 - away^2, so the reach is the integer root of
+        // that.
         let reach = (RADIUS * RADIUS - away * away).isqrt();
         let end = ((cx + reach) as usize + 1).min(pixels.len());
         let start = (cx.saturating_sub(reach) as usize).min(end);
@@ -58,7 +55,7 @@ pub(super) fn paint(y: u32, [cx, cy]: [u32; 2], color: Pixel, pixels: &mut [Pixe
     }
 }
 
-/// The centre along one axis: half a pixel for each of `speed` in a second, to and fro between the borders.
+/// The centre along one axis, moving back and forth between the borders by `speed` half pixels per second.
 fn along(side: u32, speed: u128, rate: Rate, n: u64) -> u32 {
     let Some(way) = side.checked_sub(2 * RADIUS).filter(|way| *way > 0) else { return side / 2 };
     let (num, den) = (u128::from(rate.num()), u128::from(rate.den()));
@@ -67,7 +64,7 @@ fn along(side: u32, speed: u128, rate: Rate, n: u64) -> u32 {
     RADIUS + (u.min(4 * way - u) / (2 * num)) as u32
 }
 
-/// A hue, 180 to the circle, that moves by `speed` in a second.
+/// A hue, of 180 per circle, that moves by `speed` per second.
 fn hue(speed: u128, rate: Rate, n: u64) -> u32 {
     (speed * u128::from(n) * u128::from(rate.den()) / u128::from(rate.num()) % 180) as u32
 }
@@ -75,7 +72,7 @@ fn hue(speed: u128, rate: Rate, n: u64) -> u32 {
 /// Hue 0..180, saturation and value 0..=255, as an opaque colour.
 fn rgb(hue: u32, saturation: u32, value: u32) -> Pixel {
     let part = hue % 30;
-    // The value less this share of it in 7650 = 255 * 30, rounded half up.
+    // The value reduced by a share of 7650 = 255 * 30, rounded half up.
     let less = |share: u32| (2 * value * (7650 - share) + 7650) / (2 * 7650);
     let (low, falling, rising) = (less(30 * saturation), less(saturation * part), less(saturation * (30 - part)));
     let [r, g, b] = match hue / 30 {
@@ -103,7 +100,7 @@ fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     drawn.to_vec()
 }
 
-/// A rate, as often as not 29.97 frames a second, and the number of a frame.
+/// A rate, in half of the cases 29.97 frames per second, and a frame number.
 pub(super) fn drawn_time(chance: &mut Chance) -> (Rate, u64) {
     let (num, den) = if chance.flip() { (30_000, 1001) } else { (1 + chance.below(100_000), 1 + chance.below(2000)) };
     let rate = Rate::new(num, den).expect("both are above zero");

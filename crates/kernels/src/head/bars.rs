@@ -1,9 +1,6 @@
-//! `bars`: eight upright bars, white to black.
+//! `bars`: eight vertical bars, white to black.
 //!
-//! Owns their order and their edges.
-//! Does not change from frame to frame.
-//!
-//! Always: a column belongs to bar 8x div w; in a picture narrower than eight, some bars are missing.
+//! Column x belongs to bar 8x div w. If the frame is narrower than eight pixels, some bars are missing.
 
 use vramp_plan::Size;
 
@@ -11,7 +8,6 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// Colour bars.
 pub static BARS: Head =
     Head { name: "bars", wgsl: include_str!("bars.wgsl"), source: false, row, samples: Some(samples), ..Head::PLAIN };
 

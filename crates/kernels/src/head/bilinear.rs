@@ -1,11 +1,8 @@
-//! `bilinear`: another size by mixing two source pixels along each axis.
+//! `bilinear`: another size by bilinear interpolation, always with two taps per axis.
 //!
-//! Owns which pixels are mixed and by how much, and the mixing.
-//! Does not filter before shrinking: always two taps, whatever the scale.
-//!
-//! Always: places have 12 fraction bits, decided on the host, and lie within the source. What is mixed along a row keeps
-//! 7 fraction bits, which fill 15, and so both mixes are multiplications of 16 bits; a result is rounded half up and
-//! within one level of exact arithmetic.
+//! It does not filter before shrinking. Positions have 12 fraction bits, are computed on the CPU, and are within the
+//! source. Rows are mixed horizontally first and keep 7 fraction bits, 15 bits in total, so both mixes are 16-bit
+//! multiplications. A result is rounded half up and within one level of exact arithmetic.
 
 use vramp_plan::Size;
 
@@ -15,7 +12,7 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::bilinear::BilinearColumns;
 use crate::simd::{self, Level, Loop};
 
-/// Another size. Small data: the source's place for each column, then for each row, with [`FRACTION_BITS`].
+/// Small data: the source position of each column, then of each row, with [`FRACTION_BITS`].
 pub static BILINEAR: Head = Head {
     name: "bilinear",
     wgsl: include_str!("bilinear.wgsl"),
@@ -25,12 +22,12 @@ pub static BILINEAR: Head = Head {
     ..Head::PLAIN
 };
 
-/// Fraction bits of places.
+/// Fraction bits of positions.
 pub const FRACTION_BITS: u32 = 12;
 const ONE: u32 = 1 << FRACTION_BITS;
-/// Pixels that are mixed at once where there are no vectors for it.
+/// Pixels that the scalar loop mixes at once.
 const AT_ONCE: usize = 16;
-/// Rows that were mixed along themselves are filled up to a multiple of this.
+/// Horizontally mixed rows are padded to a multiple of this.
 const MOST_AT_ONCE: usize = 16;
 
 /// The parameter words: none.
@@ -38,7 +35,7 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-/// The small data for making `size` from `source`.
+/// The small data for scaling `source` to `size`.
 pub fn small(source: Size, size: Size) -> Vec<u32> {
     let columns = axis(source.width, size.width);
     columns.chain(axis(source.height, size.height)).collect()
@@ -62,32 +59,32 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     scaled.row(args.frame.level, source, (&mut kept.rows, &mut kept.sums, &mut kept.wide), y, pixels);
 }
 
-/// One picture made into another size, row by row.
+/// Scales one image to another size, row by row.
 pub(super) struct Scaled<'a> {
-    /// Which picture of the head.
+    /// Index of the image among the head's.
     pub(super) number: usize,
     pub(super) from: Size,
     pub(super) to: Size,
-    /// The picture's place for each column.
+    /// The source position of each column.
     pub(super) columns: &'a [u32],
-    /// And for each row.
+    /// The source position of each row.
     pub(super) rows: &'a [u32],
 }
 
 impl Scaled<'_> {
-    /// How many sums it keeps from row to row.
+    /// Number of sums it keeps from row to row.
     pub(super) fn kept_sums(&self) -> usize {
         8 * self.columns.len().next_multiple_of(MOST_AT_ONCE)
     }
 
-    /// And how many words: whether there are windows, then what stands there about them.
+    /// Number of words it keeps: whether there are windows, then their description.
     pub(super) fn kept_words(&self) -> usize {
         1 + 5 * self.columns.len().next_multiple_of(MOST_AT_ONCE)
     }
 
-    /// Writes one row. Rows of the picture are mixed along themselves first, each once where a row is needed by
-    /// several: the two that the last row needed are kept, even rows in the first half of `sums`, odd ones in the
-    /// second, and `kept` says which. In `words` stands what mixing a row needs, which is the same for all of them.
+    /// Computes one row. Source rows are mixed horizontally first, each once, even if several output rows need it. The
+    /// two that the last row needed are kept, even rows in the first half of `sums`, odd ones in the second, and `kept`
+    /// says which. `words` holds the column description, which is the same for all rows.
     pub(super) fn row(
         &self,
         level: Level,
@@ -96,7 +93,7 @@ impl Scaled<'_> {
         y: u32,
         pixels: &mut [Pixel],
     ) {
-        // What changes no size, or halves both sides, gives the same without places.
+        // An unchanged size, and halving both sides, give the same result without positions.
         if self.from == self.to {
             return pixels.copy_from_slice(source.row_of(self.number, i64::from(y)));
         }
@@ -136,7 +133,7 @@ pub(super) fn halve(level: Level, [top, bottom]: [&[Pixel]; 2], pixels: &mut [Pi
     level.run(Halved { top: &top[2 * done..], bottom: &bottom[2 * done..], pixels: &mut pixels[done..] });
 }
 
-/// What vectors leave over of it.
+/// The scalar loop for pixels that vectors leave over.
 struct Halved<'a> {
     top: &'a [Pixel],
     bottom: &'a [Pixel],
@@ -164,9 +161,9 @@ fn weights(fraction: u32) -> u32 {
     (ONE - fraction) | (fraction << 16)
 }
 
-/// For vectors, in groups of columns: where the window of each begins, then both neighbours of each column in it, then
-/// its weights twice; filled up to a whole group by columns like the last. In front stands 1; or 0, and nothing else,
-/// where neighbours lie too far apart for a window, or the row is shorter than one.
+/// Describes the columns for vectors, in groups: the start of each group's window, then both neighbours of each column
+/// in it, then its weights twice. The last group is padded by repeating its last column. The first word is 1, or 0 and
+/// nothing else if neighbours are too far apart for a window, or the row is shorter than one.
 fn prepare(level: Level, places: &[u32], width: u32, words: &mut [u32]) {
     words[0] = 0;
     let Some(group) = simd::bilinear::group(level).filter(|group| width as usize >= 2 * group) else { return };
@@ -190,7 +187,7 @@ fn prepare(level: Level, places: &[u32], width: u32, words: &mut [u32]) {
     }
 }
 
-/// Mixes a row along itself, for each column's place in it.
+/// Mixes a row horizontally at each column's position.
 fn mix_along(level: Level, row: &[Pixel], places: &[u32], words: &[u32], mixed: &mut [u16]) {
     let Some(group) = simd::bilinear::group(level).filter(|_| words[0] == 1) else {
         return level.run(BilinearHorizontalPass { row, places, mixed });
@@ -202,7 +199,7 @@ fn mix_along(level: Level, row: &[Pixel], places: &[u32], words: &[u32], mixed: 
     simd::bilinear::along(level, row.as_flattened(), BilinearColumns { windows, neighbours, weights }, mixed);
 }
 
-/// Mixes two rows that have been mixed along themselves.
+/// Mixes two horizontally mixed rows.
 struct BilinearVerticalPass<'a> {
     top: &'a [u16],
     bottom: &'a [u16],

@@ -1,5 +1,7 @@
-// Another size by mixing two source pixels along each axis.
-// params: none; small: the source's place for each column, then for each row, with 12 fraction bits
+// Another size by bilinear interpolation.
+// in: four source pixels; out: one pixel
+// params: none
+// small: the source position of each column, then of each row, with 12 fraction bits
 fn bilinear(at: vec2<i32>, k: u32) -> vec4<i32> {
     let place = vec2<u32>(small(u32(at.x)), small(u32(frame_size().x + at.y)));
     let a = vec2<i32>(place >> vec2<u32>(12u));
@@ -11,7 +13,7 @@ fn bilinear(at: vec2<i32>, k: u32) -> vec4<i32> {
     return vec4<i32>((top * e.y + bottom * f.y + vec4<u32>(262144u)) >> vec4<u32>(19u));
 }
 
-// Seven fraction bits are kept.
+// Keeps seven fraction bits.
 fn mix_along(one: vec4<i32>, other: vec4<i32>, e: u32, f: u32) -> vec4<u32> {
     return (vec4<u32>(one) * e + vec4<u32>(other) * f + vec4<u32>(16u)) >> vec4<u32>(5u);
 }

@@ -1,10 +1,7 @@
-//! `blur`: a Gaussian in whole numbers, first along rows, then along columns.
+//! `blur`: a Gaussian blur in integers, first along rows, then down columns.
 //!
-//! Owns the weights of the taps, the two passes and the rows kept between them.
-//! Does not choose sigma.
-//!
-//! Always: weights are whole, mirrored and come to 256; a row of the source is summed once a band; nothing is rounded
-//! before the end; pixels beyond the border repeat the outermost ones.
+//! Weights are mirrored integers with the sum 256. A row of the source is summed once per band. Nothing is rounded
+//! before the end. Pixels beyond the border repeat the border.
 
 use vramp_plan::Size;
 
@@ -14,8 +11,8 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 use crate::simd::blur::{BlurTaps, FILLED_TO};
 
-/// A Gaussian. Parameters: how many pairs of taps, the weight of the centre. Small data: for each pair, from the centre
-/// outwards, its distance (upper 16 bits) and its weight (lower 16 bits).
+/// Parameters: number of pairs of taps, the weight of the centre. Small data: for each pair, from the centre outwards,
+/// its distance (upper 16 bits) and its weight (lower 16 bits).
 pub static BLUR: Head = Head {
     name: "blur",
     wgsl: include_str!("blur.wgsl"),
@@ -27,23 +24,23 @@ pub static BLUR: Head = Head {
     ..Head::PLAIN
 };
 
-/// The most taps along one axis.
+/// The maximum number of taps along one axis.
 pub const MOST_TAPS: u32 = 1023;
 
-/// The taps along one axis where none are asked for: six sigma and one, made odd.
+/// The default number of taps along one axis: six sigma and one, made odd.
 pub fn size_of(sigma: f64) -> u32 {
     (6.0 * sigma + 1.0).round() as u32 | 1
 }
 
-/// The weights of all taps; size 0 takes [`size_of`] sigma. None where the size is even or more than [`MOST_TAPS`], or
-/// sigma is not above zero.
+/// The weights of all taps. `size` 0 means [`size_of`] sigma. Returns `None` if the size is even or more than
+/// [`MOST_TAPS`], or if sigma is not above zero.
 pub fn weights(sigma: f64, size: u32) -> Option<Vec<u32>> {
     let size = if size == 0 { size_of(sigma) } else { size };
     if sigma.is_nan() || sigma <= 0.0 || size % 2 == 0 || size > MOST_TAPS {
         return None;
     }
     let reach = size / 2;
-    // The order of these operations is OpenCV's, so that the last bit is too.
+    // The order of these operations is that of OpenCV, so that the last bit matches too.
     let scale = -0.125 / (sigma * sigma);
     let bell: Vec<f64> = (0..reach).map(|i| (f64::from(4 * (reach - i) * (reach - i)) * scale).exp()).collect();
     let factor = 1.0 / (2.0 * bell.iter().sum::<f64>() + 1.0);
@@ -61,7 +58,7 @@ pub fn weights(sigma: f64, size: u32) -> Option<Vec<u32>> {
     Some(all)
 }
 
-/// The parameter words of these weights, of which there is an odd number.
+/// The parameter words of these weights. Their number is odd.
 pub fn pack(weights: &[u32]) -> [u32; 2] {
     [small(weights).len() as u32, weights[weights.len() / 2]]
 }
@@ -74,14 +71,14 @@ pub fn small(weights: &[u32]) -> Vec<u32> {
 
 /// Values that are summed at once, in registers.
 const LANES: usize = 32;
-/// The most bytes of small data.
+/// The maximum bytes of small data.
 pub const MOST_SMALL_BYTES: u64 = 4 * MOST_PAIRS as u64;
-/// The most pairs: each has at least two of 256.
+/// The maximum number of pairs: each has at least two of 256.
 const MOST_PAIRS: usize = 128;
 
 type SumLanes = [u16; LANES];
 
-/// Where two values are, and the weight of both.
+/// The positions of two values, and their common weight.
 #[derive(Debug, Clone, Copy, Default)]
 struct WeightedPair {
     one: usize,
@@ -102,8 +99,8 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
 }
 
-/// Two rows are summed at once, since they need nearly the same rows of sums. The second one waits at the beginning of
-/// `kept.bytes`; behind it stands a row of the source with its borders repeated. Kept sums are the ring of summed rows.
+/// Computes two rows at once, because they need nearly the same rows of sums. The second row waits at the start of
+/// `kept.bytes`; after it comes a row of the source with its borders repeated. `kept.sums` is the ring of summed rows.
 fn two_rows(
     args: &HeadArgs<'_>,
     taps: &BlurTaps,
@@ -117,7 +114,7 @@ fn two_rows(
     let filled = values.len().next_multiple_of(FILLED_TO);
     let in_ring = 2 * taps.reach() + 2;
     kept.bytes.resize(2 * filled + 8 * taps.reach(), 0);
-    // A vector that does not cross lines of the cache is read in half the time.
+    // A vector that does not cross cache lines is read in half the time.
     kept.sums.resize(in_ring * filled + FILLED_TO, 0);
     let skipped = kept.sums.as_ptr().align_offset(64).min(FILLED_TO);
     let ring = &mut kept.sums[skipped..];
@@ -138,7 +135,7 @@ fn two_rows(
     kept.ahead = Some(y as u32 + 1);
 }
 
-/// A row with `reach` more pixels on both sides.
+/// Copies a row with `reach` more pixels on both sides.
 fn border(row: &[Pixel], reach: usize, bordered: &mut [u8]) {
     let (left, rest) = bordered.split_at_mut(4 * reach);
     let (middle, right) = rest.split_at_mut(4 * row.len());
@@ -148,8 +145,8 @@ fn border(row: &[Pixel], reach: usize, bordered: &mut [u8]) {
     right[..4 * reach].as_chunks_mut().0.fill(*last);
 }
 
-/// The plain way, for weights and machines that the other one does not suit. Kept is the ring of summed rows, each
-/// filled up to whole groups of lanes; in front of it stands one widened row with its borders repeated.
+/// The scalar way, for weights that do not suit the vectors and for the baseline. `kept` holds the ring of summed rows,
+/// each padded to whole groups of lanes, after one widened row with its borders repeated.
 fn one_row(
     args: &HeadArgs<'_>,
     taps: &[u32],
@@ -269,9 +266,9 @@ impl Loop for BlurVerticalPass<'_> {
     }
 }
 
-/// Sums of 24 bits in 16-bit lanes, twice as many at once as in 32. A sum is T = 256 U + L, where U adds up the upper
-/// bytes of what it is made from and L the lower ones; both fit into 16 bits, since weights come to 256. U and the
-/// lower 16 bits of T are added up, which give L. (T + 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
+/// Sums of 24 bits in 16-bit lanes, twice as many at once as in 32-bit lanes. A sum is T = 256 U + L, where U is the
+/// sum of the upper bytes and L that of the lower ones. Both fit 16 bits, because the weights have the sum 256. The
+/// loop computes U and the lower 16 bits of T, which give L. (T + 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
 #[inline(always)]
 fn sum_group(ring: &[SumLanes], pairs: &[WeightedPair], middle: usize, centre: u16, group: usize) -> [u8; LANES] {
     let (mut upper, mut total) = ([0u16; LANES], [0u16; LANES]);
@@ -295,7 +292,7 @@ fn sum_group(ring: &[SumLanes], pairs: &[WeightedPair], middle: usize, centre: u
     done
 }
 
-/// As many taps as sigma asks for, and any other number.
+/// The default number of taps for a sigma, and any other number.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let (near, far) = (chance.between(0.3, 4.3), chance.between(0.05, 12.0));
     let drawn = [(near, size_of(near)), (far, 0), (far, 2 * chance.below(40) + 1)].map(|(sigma, size)| {

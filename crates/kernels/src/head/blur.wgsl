@@ -1,7 +1,9 @@
-// Gaussian blur in two passes.
-// params: 0 how many pairs of taps, 1 the weight of the centre
-// small: for each pair its distance (upper 16 bits) and weight (lower 16 bits); all weights come to 256
-// Sums along a row are at most 255 * 256 and are kept in 16 bits; pixels beyond the border repeat the outermost ones.
+// Gaussian blur in two passes, along rows and down columns.
+// params: 0 number of pairs of taps, 1 the weight of the centre
+// small: for each pair its distance (upper 16 bits) and weight (lower 16 bits); the sum of all weights is 256
+// grid: both passes cover the source
+//
+// Sums along a row are at most 255 * 256 and are kept in 16 bits. Pixels beyond the border repeat the border.
 fn blur_first(at: vec2<i32>, k: u32) -> vec4<u32> {
     let last = source_size().x - 1;
     var sum = vec4<u32>(load(at)) * word(k + 1u);

@@ -1,10 +1,7 @@
-//! `boxblur`: the mean of a square, from sums that go along with it.
+//! `boxblur`: the mean of a square, from running sums.
 //!
-//! Owns the division by the number of pixels, the two passes and the sums kept between rows.
-//! Does not weigh: every pixel in the square counts alike.
-//!
-//! Always: the mean is exact and rounded half up; a row of the source is added once a band and taken away once; pixels
-//! beyond the border repeat the outermost ones.
+//! The mean is exact and rounded half up. A row of the source is added once per band and subtracted once. Pixels beyond
+//! the border repeat the border.
 
 mod along;
 mod divide;
@@ -21,8 +18,8 @@ use crate::simd::ask_for;
 use along::BoxHorizontalPass;
 use down::Sum;
 
-/// The mean of a square. Parameters: its reach along a row and down a column, its pixels, then what the device divides
-/// by them with: bits that it drops, a factor, bits that it drops of the product.
+/// Parameters: reach along a row and down a column, pixels in the square, then how the GPU divides by them: bits
+/// dropped from the sum, a factor, bits dropped from the product.
 pub static BOXBLUR: Head = Head {
     name: "boxblur",
     wgsl: include_str!("boxblur.wgsl"),
@@ -33,38 +30,38 @@ pub static BOXBLUR: Head = Head {
     ..Head::PLAIN
 };
 
-/// The longest side of a square.
+/// The maximum side of a square.
 pub const MOST_SIDE: u32 = 1023;
 
-/// The parameter words of a square of this side on pictures of this size. None where the side is even or more than
+/// The parameter words of a square of this side on images of this size. Returns `None` if the side is even or more than
 /// [`MOST_SIDE`].
 pub fn pack(side: u32, source: Size) -> Option<[u32; 6]> {
     if side.is_multiple_of(2) || side > MOST_SIDE {
         return None;
     }
-    // All columns of a picture with one are alike, and so are its means of a whole row and of a single pixel of it.
+    // If an image has one column, all columns of the square are alike, so the mean over a whole row equals that of a
+    // single pixel.
     let [along, down] = [source.width, source.height].map(|length| if length == 1 { 1 } else { side });
     let pixels = along * down;
     let (dropped, factor, shift) = estimate(pixels);
     Some([along / 2, down / 2, pixels, dropped, factor, shift])
 }
 
-/// How a device divides sums of so many pixels with 32-bit products: `((sum >> dropped) * factor) >> shift` is the
-/// quotient or one less, which it then sees.
+/// How the GPU divides sums of this many pixels with 32-bit products: `((sum >> dropped) * factor) >> shift` is the
+/// quotient or one less, which the shader then corrects.
 fn estimate(pixels: u32) -> (u32, u32, u32) {
     let most = 255 * pixels + pixels / 2;
     let dropped = most.ilog2().saturating_sub(15);
-    // The most bits with which the factor stays within 16.
+    // The maximum number of bits with which the factor stays within 16.
     let shift = (16 + pixels.ilog2() - dropped).min(15 + pixels.ilog2());
     let factor = (1_u64 << (dropped + shift)) / u64::from(pixels);
     (dropped, factor as u32, shift)
 }
 
-/// The most rows whose levels add up within 16 bits.
+/// The maximum number of rows whose levels add up within 16 bits.
 const MOST_NARROW: i64 = 257;
 
-/// Kept are the sums of the columns with their borders repeated, and in their wider memory what the pass along a row
-/// needs.
+/// `kept` holds the sums of the columns with their borders repeated; `kept.wide` is memory of the pass along a row.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [along, down, count, ..] = *args.frame.words else { return };
     if count == 1 {
@@ -96,7 +93,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
 }
 
-/// Repeats the outermost sums of a row, for so many pixels beyond both ends.
+/// Repeats the outermost sums of a row, for `reach` pixels beyond both ends.
 fn border<S: Sum>(sums: &mut [S], reach: usize, length: usize) {
     let (left, rest) = sums.split_at_mut(4 * reach);
     let (middle, right) = rest.split_at_mut(length);
@@ -106,7 +103,7 @@ fn border<S: Sum>(sums: &mut [S], reach: usize, length: usize) {
     }
 }
 
-/// A side on either side of 257, above which sums along a row are told by two columns, and the greatest.
+/// Sides on both sides of 257, above which a sum along a row takes two columns, and the maximum.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let sides = [chance.one_of(&[1, 3, 5, 9, 31]), chance.one_of(&[257, 259, MOST_SIDE])];
     sides.map(|side| KernelSample::new(source, &pack(side, source).expect("an odd side within the limit"))).to_vec()
@@ -116,7 +113,7 @@ fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
 mod tests {
     use super::*;
 
-    /// Every number of pixels that a square can have, on pictures of one row or column too.
+    /// Every number of pixels that a square can have, also on images of one row or column.
     fn areas() -> impl Iterator<Item = u32> {
         (1..=MOST_SIDE).step_by(2).flat_map(|side| [side, side * side])
     }
@@ -127,7 +124,7 @@ mod tests {
             let (dropped, factor, shift) = estimate(pixels);
             let most = 255 * pixels + pixels / 2;
             assert!((most >> dropped).checked_mul(factor).is_some(), "{pixels} pixels");
-            // It never falls while sums grow, so that it is enough to look where the quotient rises.
+            // The estimate never decreases with the sum, so it is enough to check where the quotient rises.
             let guess = |sum: u32| ((sum >> dropped) * factor) >> shift;
             for level in 0..=255 {
                 let (first, last) = (level * pixels, (level * pixels + pixels - 1).min(most));

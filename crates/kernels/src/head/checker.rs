@@ -1,9 +1,6 @@
-//! `checker`: squares of 32 pixels, white and black by turns.
+//! `checker`: alternating white and black squares of 32 pixels.
 //!
-//! Owns the squares.
-//! Does not change from frame to frame.
-//!
-//! Always: the top left square is white; the right and bottom ones are cut off where they do not fit.
+//! The top left square is white. The right and bottom ones are cut off at the border.
 
 use vramp_plan::Size;
 
@@ -11,7 +8,6 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// A chessboard.
 pub static CHECKER: Head = Head {
     name: "checker",
     wgsl: include_str!("checker.wgsl"),

@@ -1,10 +1,7 @@
-//! `compositor`: several pictures in one, each scaled into a cell of its own.
+//! `compositor`: several images in one, each scaled into its own cell by `bilinear`.
 //!
-//! Owns which cells a layout has, what both sides are told about them, and the rows that each cell keeps.
-//! Does not mix pixels itself: every cell is what `bilinear` makes of its picture.
-//!
-//! Always: later cells lie over earlier ones and replace what is there, alpha included; what no cell covers is opaque
-//! black; a row looks only at the cells that cross it.
+//! Later cells are drawn over earlier ones and replace their pixels, alpha included. Pixels outside of cells are opaque
+//! black. A row only processes the cells that cross it.
 
 use vramp_plan::Size;
 
@@ -13,10 +10,10 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// Several pictures in one. Parameters: where among the small data the bits of columns begin. Small data: for each cell
-/// its left, top, width and height, the width and height of its picture, and where the picture's places would begin if
-/// it had some for every column and every row of the output; then for each column, and for each row, a bit for each cell
-/// that crosses it; then the places.
+/// Parameter: the offset of the columns' bits in the small data. Small data: for each cell its left, top, width and
+/// height, the width and height of its image, and the offsets at which the image's positions would begin if it had some
+/// for every column and every row of the output; then for each column, and for each row, a bit for each cell that
+/// crosses it; then the positions.
 pub static COMPOSITOR: Head = Head {
     name: "compositor",
     wgsl: include_str!("compositor.wgsl"),
@@ -27,14 +24,14 @@ pub static COMPOSITOR: Head = Head {
     ..Head::PLAIN
 };
 
-/// The most pictures that a head reads.
+/// The maximum number of images that a head reads.
 pub const MOST_PICTURES: usize = 8;
-/// What lies where no cell is.
+/// The colour outside of cells.
 const UNCOVERED: Pixel = [0, 0, 0, 255];
-/// Small data of a cell, without its places.
+/// Words of small data per cell, without its positions.
 const CELL_WORDS: usize = 8;
 
-/// Where pictures go.
+/// The arrangement of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompositorLayout {
     /// Cells of one size in as many columns as rows, or one more; row by row from the left.
@@ -43,25 +40,23 @@ pub enum CompositorLayout {
     Row,
     /// One below the other.
     Column,
-    /// The first everywhere, the others over it, a quarter as wide and as high: from the lower right corner to the left,
-    /// four in a row, then in the row above.
+    /// The first image everywhere, the others over it, a quarter as wide and as high: from the lower right corner to
+    /// the left, four in a row, then in the row above.
     Pip,
 }
 
 /// A rectangle of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// Its first column.
     pub left: u32,
-    /// Its first row.
     pub top: u32,
-    /// Its columns, which may be none.
+    /// May be 0.
     pub width: u32,
-    /// Its rows, which may be none.
+    /// May be 0.
     pub height: u32,
 }
 
-/// The cells of so many pictures in an output of this size, within it.
+/// The cells of `count` images in an output of this size, within it.
 pub fn cells(layout: CompositorLayout, count: usize, size: Size) -> Vec<Cell> {
     let count = count.clamp(1, MOST_PICTURES) as u32;
     let columns = match layout {
@@ -92,7 +87,7 @@ fn pip(number: u32, size: Size) -> Cell {
     let (left, top) = ((small % in_a_row + 1) * width, (small / in_a_row + 1) * height);
     match size.height.checked_sub(top) {
         Some(top) => Cell { left: size.width - left, top, width, height },
-        // Above a picture of a few pixels there is no place for it.
+        // An output of a few pixels has no room for it.
         None => Cell { left: 0, top: 0, width: 0, height: 0 },
     }
 }
@@ -102,14 +97,14 @@ pub fn pack(cells: &[Cell]) -> [u32; 1] {
     [(CELL_WORDS * cells.len()) as u32]
 }
 
-/// The most bytes of small data for an output of this size: no cell is larger than it.
+/// The maximum bytes of small data for an output of this size: no cell is larger than it.
 pub fn most_small_bytes(size: Size) -> u64 {
     let sides = u64::from(size.width) + u64::from(size.height);
     let most = MOST_PICTURES as u64;
     4 * (most * CELL_WORDS as u64 + (1 + most) * sides)
 }
 
-/// The small data for pictures of these sizes in these cells of an output of this size.
+/// The small data for images of these sizes in these cells of an output of this size.
 pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
     let mut words = vec![0; CELL_WORDS * cells.len()];
     let bits = |crosses: &dyn Fn(&Cell) -> bool| {
@@ -118,24 +113,24 @@ pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
     words.extend((0..size.width).map(|x| bits(&|cell| (cell.left..cell.left + cell.width).contains(&x))));
     words.extend((0..size.height).map(|y| bits(&|cell| (cell.top..cell.top + cell.height).contains(&y))));
     for (number, (cell, picture)) in cells.iter().zip(pictures).enumerate() {
-        // Bits stand in front of all places, as many as the output has columns and rows: no start is below zero.
+        // The bits precede all positions, as many as the output has columns and rows, so no offset is negative.
         let columns = words.len() as u32 - cell.left;
         words.extend(axis(picture.width, cell.width));
         let rows = words.len() as u32 - cell.top;
         words.extend(axis(picture.height, cell.height));
-        let told = [cell.left, cell.top, cell.width, cell.height, picture.width, picture.height, columns, rows];
-        words[CELL_WORDS * number..][..CELL_WORDS].copy_from_slice(&told);
+        let cell_words = [cell.left, cell.top, cell.width, cell.height, picture.width, picture.height, columns, rows];
+        words[CELL_WORDS * number..][..CELL_WORDS].copy_from_slice(&cell_words);
     }
     words
 }
 
-/// Cells keep their mixed rows one after the other.
+/// Cells keep their mixed rows one after another.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let small = args.frame.small;
-    let told = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
-    let cells = || told.iter().take(MOST_PICTURES);
+    let words_of_cells = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
+    let cells = || words_of_cells.iter().take(MOST_PICTURES);
     let crosses = |cell: &[u32; CELL_WORDS]| (cell[1]..cell[1] + cell[3]).contains(&y);
-    // Cells of a row come from left to right, or from right to left over one that is everywhere.
+    // Cells of a row come from left to right, or from right to left over one that covers everything.
     let covered = cells()
         .filter(|cell| crosses(cell))
         .fold(0, |covered, cell| if cell[0] <= covered { covered.max(cell[0] + cell[2]) } else { covered });
@@ -166,7 +161,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
 }
 
-/// One picture, two, three and any number of them, in any layout.
+/// One, two, three and a random number of images, in a random layout.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let drawn = [0, 1, 2, chance.below(MOST_PICTURES as u32)].map(|others| {
         let size = chance.size();

@@ -1,11 +1,8 @@
 //! `convolve`: a weighted sum of the square around each pixel, in fixed point.
 //!
-//! Owns the fixed-point form of the weights, and the ring of rows with their borders repeated.
-//! Does not divide: it is given weights that have been, and what is added at the end.
-//!
-//! Always: weights that need few fraction bits are exact, and the others are rounded so that their sum is too, which moves
-//! a result by less than a level; weights whose sums could leave 32 bits are refused; taps without weight are left out;
-//! pixels beyond the border repeat the outermost ones; alpha is the centre's.
+//! Weights that need few fraction bits are exact. The others are rounded so that their sum is right too, which changes
+//! a result by less than a level. Weights whose sums could overflow 32 bits are refused. Taps without weight are left
+//! out. Weights arrive already divided. Pixels beyond the border repeat the border; alpha is the centre's.
 
 use vramp_plan::Size;
 
@@ -15,8 +12,8 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::convolve::{ConvolveTaps, FILLED_TO, TapPair};
 use crate::simd::{self, Loop};
 
-/// A convolution. Parameters: how many taps besides the centre, fraction bits, the constant, the centre's weight. Small
-/// data: for each tap its place and its weight.
+/// Parameters: number of taps besides the centre, fraction bits, the constant, the centre's weight. Small data: for
+/// each tap its offset and its weight.
 pub static CONVOLVE: Head = Head {
     name: "convolve",
     wgsl: include_str!("convolve.wgsl"),
@@ -29,19 +26,19 @@ pub static CONVOLVE: Head = Head {
 
 /// Fraction bits of weights that are not exact with fewer, and may need more than 16 bits.
 const LEAST_BITS: u32 = 12;
-/// The most fraction bits: rounding is then far below what a level shows.
+/// The maximum fraction bits: rounding errors are then far below a level.
 const MOST_BITS: u32 = 20;
-/// What rounding 49 weights and a constant can add to a sum.
+/// The maximum effect on a sum of rounding 49 weights and a constant.
 const ROUNDING: f64 = 49.0 * 255.0 + 1.0;
 
 /// Weights in fixed point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixedWeights {
     bits: u32,
-    /// What is added, with the half for rounding.
+    /// The bias, with the half for rounding.
     constant: i32,
     centre: i32,
-    /// Columns to the right, rows down, and the weight, which is not 0.
+    /// Offset in columns, offset in rows, and the weight, which is not 0.
     taps: Vec<(i32, i32, i32)>,
 }
 
@@ -52,8 +49,9 @@ impl FixedWeights {
     }
 }
 
-/// The fixed-point form of 9, 25 or 49 weights, row by row, and of what is added, in levels. None of another number of
-/// them, where one is not a number, or where a sum could leave 32 bits: where weights add up to more than [`most`].
+/// The fixed-point form of 9, 25 or 49 weights, row by row, and of the bias, in levels. Returns `None` for another
+/// number of weights, if one is not a number, or if a sum could overflow 32 bits because the weights add up to more
+/// than [`most`].
 pub fn fixed(weights: &[f64], bias: f64) -> Option<FixedWeights> {
     let (_, reach) = [(9, 1), (25, 2), (49, 3)].into_iter().find(|(count, _)| *count == weights.len())?;
     let bits = bits(weights, bias)?;
@@ -72,7 +70,7 @@ pub fn fixed(weights: &[f64], bias: f64) -> Option<FixedWeights> {
     Some(whole)
 }
 
-/// What weights may add up to, without their signs.
+/// The maximum sum of the absolute weights.
 pub fn most(bias: f64) -> f64 {
     ((f64::from(i32::MAX) - ROUNDING) / f64::from(1 << LEAST_BITS) - bias.abs() - 0.5) / 255.0
 }
@@ -88,8 +86,8 @@ pub fn small(fixed: &FixedWeights) -> Vec<u32> {
     fixed.taps.iter().flat_map(words).map(i32::cast_unsigned).collect()
 }
 
-/// As few fraction bits as hold everything exactly; else as many as leave every weight 16 bits, which are multiplied
-/// fastest, but at least [`LEAST_BITS`].
+/// As few fraction bits as hold everything exactly; otherwise as many as leave every weight 16 bits, which are
+/// multiplied fastest, but at least [`LEAST_BITS`].
 fn bits(weights: &[f64], bias: f64) -> Option<u32> {
     let one = |bits: u32| f64::from(1 << bits);
     let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
@@ -105,9 +103,9 @@ fn bits(weights: &[f64], bias: f64) -> Option<u32> {
     best.or(Some(LEAST_BITS))
 }
 
-/// Whole numbers that come to the rounded sum: of what was cut off, the largest parts are made whole. With 49 weights
-/// nothing moves by more than 255 * 12.75, where rounding each by itself could come to 255 * 24.5, more than a level of
-/// twelve fraction bits.
+/// Rounds down, then rounds up the largest remainders until the sum is the rounded sum. With 49 weights no result moves
+/// by more than 255 * 12.75; rounding each weight separately could move it by 255 * 24.5, more than a level at twelve
+/// fraction bits.
 fn rounded(exact: &[f64]) -> Vec<i32> {
     let mut whole: Vec<i32> = exact.iter().map(|v| v.floor() as i32).collect();
     let missing = exact.iter().sum::<f64>().round() as i64 - whole.iter().map(|v| i64::from(*v)).sum::<i64>();
@@ -120,7 +118,7 @@ fn rounded(exact: &[f64]) -> Vec<i32> {
     whole
 }
 
-/// Kept bytes are the ring of rows, each with its borders repeated and filled up to whole vectors.
+/// `kept.bytes` is the ring of rows, each with its borders repeated and padded to whole vectors.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [count, bits, ..] = args.frame.words else { return };
     let (constant, centre) = (args.frame.int(2), args.frame.int(3));
@@ -134,7 +132,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     let (reach, rows_away) = (away as usize, i64::from(away));
 
     let values = pixels.as_flattened_mut();
-    // A border takes part of what a vector does, in front of a row and behind it.
+    // A border occupies part of a vector before a row and after it.
     let stride = values.len().next_multiple_of(FILLED_TO) + 2 * FILLED_TO;
     let in_ring = 2 * reach + 1;
     kept.bytes.resize(in_ring * stride + FILLED_TO, 0);
@@ -160,7 +158,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
 }
 
-/// A row with `reach` more pixels on both sides.
+/// Copies a row with `reach` more pixels on both sides.
 fn border(row: &[Pixel], reach: usize, bordered: &mut [u8]) {
     let (left, rest) = bordered.split_at_mut(FILLED_TO);
     let (middle, right) = rest.split_at_mut(4 * row.len());
@@ -227,7 +225,7 @@ fn wide<'a>(taps: &ConvolveTaps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u
     levels
 }
 
-/// Weights of a square, some of them 0: fractions, or whole numbers whose sums are short or long.
+/// Weights of a square, some of them 0: fractions, or integers with short or long sums.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let drawn = [0; 2].map(|_| {
         let side = 3 + 2 * chance.below(3);

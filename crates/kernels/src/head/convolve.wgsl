@@ -1,9 +1,10 @@
 // A weighted sum of the square around each pixel, in fixed point.
-// params: 0 how many taps besides the centre, 1 fraction bits, 2 the constant with the half for rounding, 3 the centre's
-//   weight
-// small: for each tap its place (columns to the right in the lower 16 bits, rows down in the upper, both signed) and its
-//   weight
-// Sums fit 32 bits; pixels beyond the border repeat the outermost ones; alpha is the centre's.
+// in: the source around a position; out: one pixel with the centre's alpha
+// params: 0 number of taps besides the centre, 1 fraction bits, 2 the constant with the half for rounding, 3 the
+//   centre's weight
+// small: for each tap its offset (columns in the lower 16 bits, rows in the upper, both signed) and its weight
+//
+// Sums fit 32 bits. Pixels beyond the border repeat the border.
 fn convolve(at: vec2<i32>, k: u32) -> vec4<i32> {
     let last = source_size() - vec2<i32>(1);
     let here = load(at);

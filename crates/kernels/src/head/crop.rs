@@ -1,9 +1,7 @@
-//! `crop`: a rectangle of the source.
+//! `crop`: a rectangle of the source, with the size of the output.
 //!
-//! Owns where the rectangle begins.
-//! Does not look beyond the source: whoever packs the words has made sure that the rectangle lies within it.
-//!
-//! Always: pixels are copied as they are; functions in front are applied inside the rectangle only.
+//! The caller of [`pack`] makes sure that the rectangle is within the source. Functions before the head are applied
+//! inside the rectangle only.
 
 use vramp_plan::Size;
 
@@ -11,7 +9,6 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// A rectangle, as large as what is made.
 pub static CROP: Head = Head {
     name: "crop",
     wgsl: include_str!("crop.wgsl"),
@@ -22,7 +19,7 @@ pub static CROP: Head = Head {
     ..Head::PLAIN
 };
 
-/// The parameter words: its left and its top edge.
+/// The parameter words: the rectangle's left and top edge.
 pub fn pack(x: u32, y: u32) -> [u32; 2] {
     [x, y]
 }

@@ -1,9 +1,4 @@
-//! `disc`: the gradient with the ball's disc on it.
-//!
-//! Owns nothing but the combination.
-//! Does not compute slopes, places or colours: `gradient` and `ball` do.
-//!
-//! Always: outside the disc it equals `gradient`, inside it has the colour of `ball`.
+//! `disc`: the gradient with the ball's disc on it, a combination of `gradient` and `ball`.
 
 use vramp_plan::{Rate, Size};
 
@@ -11,7 +6,7 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows, ball, gradient};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// A ball on the gradient. Parameters: blue of the gradient, colour of the disc, column and row of its centre.
+/// Parameters: blue of the gradient, colour of the disc, column and row of its centre.
 pub static DISC: Head = Head {
     name: "disc",
     wgsl: include_str!("disc.wgsl"),

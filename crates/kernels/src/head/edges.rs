@@ -1,10 +1,7 @@
-//! `edges`: how steeply gray changes, from the Sobel gradients along both axes.
+//! `edges`: edge strength, from the Sobel gradients of the grey value along both axes.
 //!
-//! Owns the ring of gray rows with mirrored borders, and both gradients.
-//! Does not own what gray is: that is the pixel function's.
-//!
-//! Always: a row of the source is made gray once a band; the border mirrors without repeating the outermost pixel, and an
-//! axis of one pixel has no gradient; alpha is kept.
+//! A row of the source is converted to grey once per band, by the arithmetic of the pixel function `gray`. The border
+//! mirrors without repeating the outermost pixel, and an axis of one pixel has no gradient. Alpha is kept.
 
 use vramp_plan::Size;
 
@@ -14,16 +11,15 @@ use crate::pixel::gray::gray;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// Edges. No parameters.
 pub static EDGES: Head =
     Head { name: "edges", wgsl: include_str!("edges.wgsl"), row, samples: Some(samples), ..Head::PLAIN };
 
-/// Gray values that are gone over at once: rows are filled up to whole groups of them.
+/// Grey values that are processed at once. Rows are padded to whole groups of them.
 const LANES: usize = 64;
 /// Rows that a gradient needs.
 const IN_RING: usize = 3;
 
-/// Kept bytes are the ring of gray rows, with a pixel more on both sides, and one row of results.
+/// `kept.bytes` is the ring of grey rows, with one more pixel on both sides, and one row of results.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let filled = pixels.len().next_multiple_of(LANES);
     let stride = filled + 2;
@@ -37,7 +33,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
     kept.rows = (first, end);
 
-    // Without a row on the one side the other's stands for it, and without both the row itself.
+    // At the border the row on the other side is used, or the row itself if there is none.
     let above = if y == 0 { last.min(1) } else { y - 1 };
     let below = if y == last { (last - 1).max(0) } else { y + 1 };
     let (rows, steep) = kept.bytes.split_at_mut(IN_RING * stride);
@@ -46,7 +42,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     args.frame.level.run(Gradients { above, middle, below, steep, here: source.row(y), pixels });
 }
 
-/// A gray row, mirrored at its ends.
+/// Converts a row to grey and mirrors it at its ends.
 struct MirroredGrayRow<'a> {
     pixels: &'a [Pixel],
     grays: &'a mut [u8],
@@ -93,7 +89,7 @@ impl Loop for Gradients<'_> {
 
 type ByteLanes = [u8; LANES];
 
-/// The values of a group, those to their left in front of them and those to their right behind.
+/// The values of a group, preceded by those to their left and followed by those to their right.
 #[inline(always)]
 fn three(row: &[u8], at: usize) -> [&ByteLanes; 3] {
     [0, 1, 2].map(|right| row[at + right..].first_chunk().unwrap_or(&[0; LANES]))

@@ -1,9 +1,11 @@
-// How steeply gray changes: half the sum of both Sobel gradients, each at most 255, into red, green and blue.
+// Edge strength: half the sum of both Sobel gradients of the grey value, each at most 255.
+// in: the eight neighbours of a pixel; out: the strength in red, green and blue, with the centre's alpha
 // params: none
-// The border mirrors without repeating the outermost pixel; an axis of one pixel has no gradient; alpha is the centre's.
+//
+// The border mirrors without repeating the outermost pixel. An axis of one pixel has no gradient.
 fn edges(at: vec2<i32>, k: u32) -> vec4<i32> {
     let last = source_size() - vec2<i32>(1);
-    // Without a neighbour on the one side the other's stands for it, and without both the pixel itself.
+    // At the border the neighbour on the other side is used, or the pixel itself if it has none.
     let left = select(at.x - 1, min(1, last.x), at.x == 0);
     let right = select(at.x + 1, max(last.x - 1, 0), at.x == last.x);
     let above = select(at.y - 1, min(1, last.y), at.y == 0);

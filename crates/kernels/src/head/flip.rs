@@ -1,7 +1,4 @@
-//! `flip`: mirrored left-right, top-bottom or both.
-//!
-//! Owns which axes.
-//! Does not change size.
+//! `flip`: the source mirrored left-right, top-bottom or both.
 
 use vramp_plan::Size;
 
@@ -10,7 +7,6 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::turn::{Copied, Reversed};
 
-/// Mirrored.
 pub static FLIP: Head = Head {
     name: "flip",
     wgsl: include_str!("flip.wgsl"),
@@ -21,7 +17,7 @@ pub static FLIP: Head = Head {
     ..Head::PLAIN
 };
 
-/// The parameter words: whether left and right, and top and bottom, change places.
+/// The parameter words.
 pub fn pack(left_right: bool, top_bottom: bool) -> [u32; 2] {
     [u32::from(left_right), u32::from(top_bottom)]
 }

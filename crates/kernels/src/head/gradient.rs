@@ -1,9 +1,6 @@
-//! `gradient`: red grows from left to right, green from top to bottom.
+//! `gradient`: red increases from left to right, green from top to bottom. Blue follows from the frame number.
 //!
-//! Owns the two slopes.
-//! Does not decide blue: it comes with the frame number, once per frame.
-//!
-//! Always: the first column and row are 0, the last are 255 (0 where there is only one).
+//! The first column and row are 0, the last are 255 (0 if there is only one).
 
 use vramp_plan::Size;
 
@@ -11,7 +8,7 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// Two slopes. Parameters: blue.
+/// Parameters: blue.
 pub static GRADIENT: Head = Head {
     name: "gradient",
     wgsl: include_str!("gradient.wgsl"),
@@ -32,8 +29,8 @@ pub(super) fn blue(n: u64) -> u32 {
     (n % 256) as u32
 }
 
-/// One row of the gradient. The reds are divided out once a band and kept: a division for each pixel would cost more
-/// than all the rest.
+/// Computes one row of the gradient. The reds are computed once per band and kept: a division for each pixel would cost
+/// more than all the rest.
 pub(super) fn slopes(args: &HeadArgs<'_>, kept: &mut BandState, y: u32, blue: u32, pixels: &mut [Pixel]) {
     let size = args.frame.size;
     if kept.rows.1 == 0 {
@@ -47,7 +44,7 @@ pub(super) fn slopes(args: &HeadArgs<'_>, kept: &mut BandState, y: u32, blue: u3
     }
 }
 
-/// 255 at the last of `side` places, rounded half up in between.
+/// 255 at the last of `side` positions, rounded half up in between.
 fn level(at: u32, side: u32) -> u32 {
     let last = side.saturating_sub(1).max(1);
     (510 * at + last) / (2 * last)

@@ -1,10 +1,9 @@
-//! Rows of the source that a stencil looks at, several at once.
+//! Source rows for a stencil that reads several at once.
 //!
-//! Owns where they are: in the picture, or in a ring of copies where functions stand in front of it, which would have
-//! to be applied again for every row that looks at one.
-//! Does not repeat borders, but for rows above the first and below the last.
-//!
-//! Always: a row is taken once, before it is looked at; the ring holds as many as are looked at for one row.
+//! Rows are read directly from the image. If functions precede the head, they are copied into a ring instead, because
+//! the functions would otherwise be applied again for every output row. The ring holds as many rows as one output row
+//! needs. A row must be taken once before it is read. Rows above the first and below the last repeat the border;
+//! columns do not.
 
 use crate::head::SourceRows;
 use crate::picture::{Picture, Pixel};
@@ -20,7 +19,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The rows of this source, of which `count` are looked at for one row of pixels.
+    /// The rows of this source, of which `count` are read for one row of pixels.
     pub(crate) fn of(
         source: &SourceRows<'a>,
         size: vramp_plan::Size,
@@ -35,7 +34,7 @@ impl<'a> Lines<'a> {
         Lines { picture, ring, length, count, last: i64::from(size.height) - 1 }
     }
 
-    /// A row of the source is needed for the first time.
+    /// Fetches a row that is needed for the first time.
     pub(crate) fn take(&mut self, source: &mut SourceRows<'_>, at: i64) {
         if self.picture.is_none() {
             let place = self.place(at);
@@ -43,7 +42,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A row that was taken; those beyond the border are the outermost ones.
+    /// A row that was taken. Rows beyond the border repeat the border.
     pub(crate) fn at(&self, at: i64) -> &[u8] {
         let at = at.clamp(0, self.last);
         match &self.picture {
@@ -52,7 +51,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A row that will be taken, as far as it is there already.
+    /// A row that will be taken later, for prefetching. Empty if it is not in memory yet.
     pub(crate) fn soon(&self, at: i64) -> &[u8] {
         if self.picture.is_some() && at <= self.last { self.at(at) } else { &[] }
     }
@@ -63,8 +62,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Pixel by pixel, and not as one long copy: libraries do those with an instruction that takes several times as long on
-/// some machines when the two places are not aligned alike.
+/// Copies pixel by pixel instead of in one long copy: libraries use an instruction for those that takes several times
+/// as long on some machines if the two addresses are not aligned alike.
 fn copy(row: &[Pixel], to: &mut [u8]) {
     for (to, pixel) in to.as_chunks_mut().0.iter_mut().zip(row) {
         *to = *pixel;

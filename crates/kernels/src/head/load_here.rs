@@ -1,7 +1,4 @@
-//! `load_here`: the source pixel at the same place.
-//!
-//! Owns how a run of pixel functions begins that no other head stands in front of.
-//! Does not change a pixel or the size.
+//! `load_here`: the source pixel at the same position. It is the head of a run of pixel functions that has no other.
 
 use vramp_plan::Size;
 
@@ -9,7 +6,6 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// The source as it is.
 pub static LOAD: Head = Head {
     name: "load_here",
     wgsl: include_str!("load_here.wgsl"),

@@ -1,11 +1,8 @@
-//! `luma`: the mean brightness of every column, as a curve over the darkened lower quarter of the picture.
+//! `luma`: the mean brightness of every column, as a curve over the darkened lower quarter of the image.
 //!
-//! Owns the means, which rows of a column the curve covers, and the darkening.
-//! Does not keep a history: the curve is that of this picture.
-//!
-//! Always: brightness is what `gray` makes of a pixel, and its mean is rounded half up; rows above the quarter and the
-//! one over it are left as they are. The formula holds for pictures of less than four rows too: nothing is darkened,
-//! and the curve covers the last row or two.
+//! Brightness is the grey value of `gray`, and its mean is rounded half up. Rows above the quarter and the row over it
+//! keep their pixels. The formula also holds for images of less than four rows: nothing is darkened, and the curve
+//! covers the last row or two.
 
 use vramp_plan::Size;
 use vramp_plan::catalog::IntermediateExtent;
@@ -16,7 +13,7 @@ use crate::pixel::gray::gray;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// The curve of a picture's brightness. Neither parameters nor small data.
+/// No parameters, no small data.
 pub static LUMA: Head = Head {
     name: "luma",
     wgsl: include_str!("luma.wgsl"),
@@ -41,12 +38,12 @@ fn add(args: &HeadArgs<'_>, row: &[Pixel], sums: &mut [u32]) {
     args.frame.level.run(Add { row, sums });
 }
 
-/// Sums become the last row that the curve covers: h - 1 - rnd(mean (h div 4 - 1), 255).
+/// Turns sums into the last row that the curve covers: h - 1 - rnd(mean (h div 4 - 1), 255).
 fn finish(args: &HeadArgs<'_>, sums: &mut [u32]) {
     let height = args.source.height;
     for sum in sums {
         let mean = (2 * *sum + height) / (2 * height);
-        // One more, and one less again: without a quarter it is what lies below nothing.
+        // Adds one and subtracts it again, because h div 4 - 1 is -1 for less than four rows.
         let up = (2 * mean * (height / 4) + 765 - 2 * mean) / 510;
         *sum = height - up;
     }
@@ -80,7 +77,7 @@ impl Loop for Add<'_> {
     }
 }
 
-/// Darkens a row, and draws what the curve covers of it.
+/// Darkens a row, and draws the part of the curve in it.
 struct Edit<'a> {
     row: &'a mut [Pixel],
     ends: &'a [u32],

@@ -1,9 +1,6 @@
-//! `median3`: the middle one of nine values, channel by channel.
+//! `median3`: the median of nine values, channel by channel.
 //!
-//! Owns the network that finds it and the rows it looks at: three, and four for two rows at once.
-//! Does not mix channels.
-//!
-//! Always: every value that leaves was one of the nine; pixels beyond the border repeat the outermost ones.
+//! It reads three rows, or four for two output rows at once. Pixels beyond the border repeat the border.
 
 use vramp_plan::Size;
 
@@ -13,7 +10,6 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{Loop, ask_for};
 
-/// The median of a square of three. Parameters: none.
 pub static MEDIAN3: Head = Head {
     name: "median3",
     wgsl: include_str!("median3.wgsl"),
@@ -28,13 +24,12 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-/// Values that are done at once.
+/// Values that are computed at once.
 const CHUNK: usize = 512;
-/// Memory that is written is asked for so many chunks before: 1.1 ms a frame of 1080p, and 1.25 with the whole row at
-/// once.
+/// The output is prefetched this many chunks ahead: 1.1 ms per 1080p frame, 1.25 ms with the whole row at once.
 const AHEAD: usize = 3;
 
-/// Kept are rows of the source where functions stand in front of it.
+/// `kept.bytes` holds source rows if functions precede the head.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let mut lines = Lines::of(source, args.source, 4, &mut kept.bytes);
     let (upper, lower) = pixels.split_at_mut(args.source.width as usize);
@@ -77,7 +72,7 @@ impl Loop for Two<'_> {
         for chunk in 0..upper.len().div_ceil(CHUNK) {
             ask_for(third.next().unwrap_or(&[]));
             ask_for(fourth.next().unwrap_or(&[]));
-            // The last chunk does some values of the one before again.
+            // The last chunk overlaps the one before.
             let at = (CHUNK * chunk).min(upper.len() - CHUNK);
             ask_for(upper[at..].chunks(CHUNK).nth(AHEAD).unwrap_or(&[]));
             ask_for(lower[at..].chunks(CHUNK).nth(AHEAD).unwrap_or(&[]));
@@ -114,7 +109,7 @@ impl Loop for Median3Row<'_> {
         let mut soon = soon.chunks(CHUNK);
         for chunk in 0..values.len().div_ceil(CHUNK) {
             ask_for(soon.next().unwrap_or(&[]));
-            // The last chunk does some values of the one before again.
+            // The last chunk overlaps the one before.
             let at = (CHUNK * chunk).min(values.len() - CHUNK);
             ask_for(values[at..].chunks(CHUNK).nth(AHEAD).unwrap_or(&[]));
             medians(rows, at, &mut values[at..]);
@@ -127,19 +122,19 @@ impl Loop for Median3Row<'_> {
 fn ends(rows: [&[u8]; 3], pixels: &mut [Pixel]) {
     let last = pixels.len() - 1;
     for x in [0, last] {
-        let (before, behind) = (x.saturating_sub(1), (x + 1).min(last));
+        let (left, right) = (x.saturating_sub(1), (x + 1).min(last));
         for (channel, value) in pixels[x].iter_mut().enumerate() {
             let column = |x: usize| {
                 let at = 4 * x + channel;
                 sorted([rows[0][at], rows[1][at], rows[2][at]])
             };
-            *value = of_columns(column(before), column(x), column(behind));
+            *value = of_columns(column(left), column(x), column(right));
         }
     }
 }
 
-/// The medians of a chunk in two rows, which have the two rows in the middle in common: 0.8 ms a frame of 1080p at
-/// best, and 1.1 row by row.
+/// The medians of a chunk in two rows, which share the two rows in the middle: 0.8 ms per 1080p frame at best, 1.1 ms
+/// row by row.
 #[inline(always)]
 fn pairs(rows: [&[u8]; 4], at: usize, upper: &mut [u8], lower: &mut [u8]) {
     const READ: usize = CHUNK + 8;
@@ -158,10 +153,10 @@ fn pairs(rows: [&[u8]; 4], at: usize, upper: &mut [u8], lower: &mut [u8]) {
     }
 }
 
-/// The medians of a chunk, whose values stand one pixel behind the first ones that are read for them.
+/// The medians of a chunk. Reading starts one pixel to the left of the first value.
 ///
-/// Columns are sorted for each of the three places that they are a part of: keeping them for the others would be fewer
-/// instructions, and slower (1.5 instead of 1.0 ms a frame of 1080p).
+/// Columns are sorted for each of the three positions that they belong to. Keeping them would take fewer instructions,
+/// and is slower (1.5 instead of 1.0 ms per 1080p frame).
 #[inline(always)]
 fn medians(rows: [&[u8]; 3], at: usize, values: &mut [u8]) {
     const READ: usize = CHUNK + 8;
@@ -186,7 +181,7 @@ fn of_columns(left: [u8; 3], here: [u8; 3], right: [u8; 3]) -> u8 {
     median(low, middle, high)
 }
 
-/// A value among two that are in order.
+/// Inserts a value into two that are in order.
 #[inline(always)]
 fn also((low, high): (u8, u8), value: u8) -> [u8; 3] {
     let above = low.max(value);

@@ -1,15 +1,10 @@
-//! `median5`: the middle one of 25 values, channel by channel.
+//! `median5`: the median of 25 values, channel by channel. Pixels beyond the border repeat the border.
 //!
-//! Owns the five rows it looks at, taken apart into even and odd columns, and the steps over them.
-//! Does not mix channels.
-//!
-//! Always: every value that leaves was one of the 25; pixels beyond the border repeat the outermost ones.
-//!
-//! Two neighbouring squares share four columns, and the two pairs that these are made of are shared with others again.
-//! With even and odd columns apart, each step is done once for all that share it: columns are sorted, an odd column is
-//! merged with the even one behind it, two such pairs with each other, and what is left of those goes with the column
-//! on the left of them and with the one on their right. That is 59 minima and maxima for a value, where the shortest
-//! networks for a square by itself have 160.
+//! Two neighbouring squares share four columns, and the two pairs of these columns are shared with other squares again.
+//! With even and odd columns separated, each step is done once for all squares that share it. Columns are sorted. An
+//! odd column is merged with the even one after it, and two such pairs with each other. The remaining candidates are
+//! combined with the column to their left and with the one to their right. That takes 59 minima and maxima per value;
+//! the shortest networks for a single square have 160.
 
 mod network;
 
@@ -20,7 +15,6 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{Loop, ask_for};
 
-/// The median of a square of five. Parameters: none.
 pub static MEDIAN5: Head =
     Head { name: "median5", wgsl: include_str!("median5.wgsl"), row, samples: Some(samples), ..Head::PLAIN };
 
@@ -29,16 +23,16 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-/// Values of even columns, and of odd ones, that go through all steps while they are in the nearest cache: with 448 a
-/// frame of 1080p takes 1.9 ms, with 960 it takes 2.5.
+/// Values of even columns, and of odd ones, that go through all steps while they are in the L1 cache: a 1080p frame
+/// takes 1.9 ms with 448, 2.5 ms with 960.
 const CHUNK: usize = 448;
-/// What the first steps make for them: those of a pair are read on by three columns.
+/// Values that the first steps compute for a chunk: pairs are read up to three columns further.
 const MADE: usize = CHUNK + 64;
-/// Reading on is allowed by as much.
+/// Values that may be read beyond that.
 const STEP: usize = MADE + 64;
 
-/// Kept are five rows of the source, each as its even columns and then its odd ones, with one more of either on both
-/// sides; and behind the rows what the steps make.
+/// `kept.bytes` holds five rows of the source, each as its even columns and then its odd ones, with one more of either
+/// on both sides. The results of the steps follow the rows.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let half = 4 * pixels.len().div_ceil(2);
     let length = half.div_ceil(CHUNK) * CHUNK + MADE - CHUNK;
@@ -57,7 +51,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     args.frame.level.run(Median5Row { rows, soon, steps: steps.as_chunks_mut().0, pixels });
 }
 
-/// Takes a row apart. Columns beyond the border repeat the outermost ones.
+/// Separates the even and odd columns of a row. Columns beyond the border repeat the border.
 struct SplitRow<'a> {
     row: &'a [Pixel],
     even: &'a mut [u8],
@@ -74,16 +68,16 @@ impl Loop for SplitRow<'_> {
         for ((pair, even), odd) in pairs.iter().zip(&mut even[1..]).zip(&mut odd[1..]) {
             (*even, *odd) = (pair[0], pair[1]);
         }
-        // An odd number of columns ends with an even one, behind which two more are looked at.
-        let behind = 1 + pairs.len();
-        even[behind] = *rest.first().unwrap_or(last);
-        odd[behind] = *last;
-        even[behind + rest.len()] = *last;
-        odd[behind + rest.len()] = *last;
+        // An odd number of columns ends with an even one, after which two more are read.
+        let border = 1 + pairs.len();
+        even[border] = *rest.first().unwrap_or(last);
+        odd[border] = *last;
+        even[border + rest.len()] = *last;
+        odd[border + rest.len()] = *last;
     }
 }
 
-/// All steps over a row. The row that is taken apart next is asked for on the way.
+/// All steps over a row. Prefetches the row that is separated next.
 struct Median5Row<'a> {
     rows: [(&'a [u8], &'a [u8]); 5],
     soon: &'a [Pixel],

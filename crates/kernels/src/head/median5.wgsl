@@ -1,12 +1,14 @@
-// The middle one of 25 values, channel by channel.
+// The median of 25 values, channel by channel.
+// in: the source around a position; out: one pixel
 // params: none
-// Columns are sorted, then rows of them. Of the three diagonals in the middle of such a square, the median is the middle
-// one of the greatest of the upper, the middle one of the longest and the least of the lower. Of a row only the ranks
-// on these diagonals are kept, column by column, so that there is neither an array nor a long text to compile.
-// Pixels beyond the border repeat the outermost ones.
+//
+// Columns are sorted, then the rows of the result. Of the three middle diagonals of such a square, the median is the
+// median of the maximum of the upper, the median of the longest and the minimum of the lower. Only the ranks on these
+// diagonals are kept, column by column, so there is neither an array nor a long text to compile. Pixels beyond the
+// border repeat the border.
 fn median5(at: vec2<i32>, k: u32) -> vec4<i32> {
     let last = source_size() - vec2<i32>(1);
-    // The greatest ones of the upper three rows, and the least ones of the lower two.
+    // The greatest values of the upper three rows, and the least of the lower two.
     var a0 = vec4<i32>(0); var a1 = a0;
     var b0 = a0; var b1 = a0; var b2 = a0;
     var c0 = a0; var c1 = a0; var c2 = a0; var c3 = a0;
@@ -14,12 +16,12 @@ fn median5(at: vec2<i32>, k: u32) -> vec4<i32> {
     var e0 = d0; var e1 = d0;
     for (var x = at.x - 2; x <= at.x + 2; x++) {
         var p0 = a0; var p1 = a0; var p2 = a0; var p3 = a0; var p4 = a0;
-        // One place that loads: functions in front of the head are compiled for each.
+        // Only one call of `load`: the functions before the head are compiled for each call.
         for (var y = at.y - 2; y <= at.y + 2; y++) {
             p0 = p1; p1 = p2; p2 = p3; p3 = p4;
             p4 = load(clamp(vec2<i32>(x, y), vec2<i32>(0), last));
         }
-        // A network of nine exchanges.
+        // A sorting network of nine exchanges.
         let q0 = min(p0, p3); let q3 = max(p0, p3);
         let q1 = min(p1, p4); let q4 = max(p1, p4);
         let r0 = min(q0, p2); let r2 = max(q0, p2);
@@ -37,7 +39,7 @@ fn median5(at: vec2<i32>, k: u32) -> vec4<i32> {
     }
     let low = max(max(a1, b2), max(c3, d0));
     let high = min(min(b0, c1), min(d2, e1));
-    // The middle one of five: neither the least and the greatest of four, nor what the fifth goes beyond.
+    // The median of five: drop the minimum and the maximum of four, then take the median of the rest with the fifth.
     let f0 = min(a0, b1); let f1 = max(a0, b1);
     let g0 = min(d1, e0); let g1 = max(d1, e0);
     let least = max(f0, g0);

@@ -1,9 +1,6 @@
-//! `nearest`: another size by taking the nearest source pixel.
+//! `nearest`: another size by the nearest source pixel.
 //!
-//! Owns which source pixel that is.
-//! Does not mix pixels: `bilinear` does.
-//!
-//! Always: column x of w comes from column (x W) div w of W, decided on the host; rows likewise.
+//! Column x of w comes from column (x W) div w of W, computed on the CPU; rows likewise.
 
 use vramp_plan::Size;
 
@@ -12,7 +9,7 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::pick::pick;
 
-/// Another size. Small data: the source's column for each column, then the source's row for each row.
+/// Small data: the source column of each column, then the source row of each row.
 pub static NEAREST: Head = Head {
     name: "nearest",
     wgsl: include_str!("nearest.wgsl"),
@@ -27,7 +24,7 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-/// The small data for making `size` from `source`.
+/// The small data for scaling `source` to `size`.
 pub fn small(source: Size, size: Size) -> Vec<u32> {
     let columns = axis(source.width, size.width);
     columns.chain(axis(source.height, size.height)).collect()

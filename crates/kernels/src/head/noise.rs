@@ -1,9 +1,7 @@
-//! `noise`: every pixel a hash of its place, the frame number and a seed.
+//! `noise`: every pixel is a hash of its position, the frame number and a seed; alpha is 255.
 //!
-//! Owns the hash.
-//! Does not keep a generator's state: any pixel of any frame can be made by itself.
-//!
-//! Always: opaque; 32-bit numbers that wrap around, so frame numbers count modulo 2^32.
+//! There is no generator state: any pixel of any frame can be computed alone. Numbers are 32 bits and wrap around, so
+//! frame numbers count modulo 2^32.
 
 use vramp_plan::Size;
 
@@ -12,7 +10,7 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// Noise. Parameters: the hash of the frame number and the seed.
+/// Parameters: the hash of the frame number and the seed.
 pub static NOISE: Head = Head {
     name: "noise",
     wgsl: include_str!("noise.wgsl"),

@@ -1,4 +1,5 @@
-// Every pixel a hash of its place and of the frame.
+// Every pixel is a hash of its position and of the frame.
+// out: one pixel
 // params: 0 the hash of the frame number and the seed
 fn noise(at: vec2<i32>, k: u32) -> vec4<i32> {
     let h = noise_pcg(u32(at.y) * u32(frame_size().x) + u32(at.x) + word(k));

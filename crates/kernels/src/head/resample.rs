@@ -1,11 +1,8 @@
 //! `resample`: another size by weighted sums of many source pixels, first along rows, then down columns.
 //!
-//! Owns the two passes, the rows kept between them and how weights lie in small data.
-//! Does not choose weights: [`axis`] does, for each filter.
-//!
-//! Always: weights of a pixel come to one, in whole numbers. Between the passes a level has seven fraction bits and may
-//! go beyond 0..=255 by half of that on each side; nothing else is rounded or cut off before the end. A row of the
-//! source is summed once a band.
+//! [`axis`] computes the weights for each filter. The weights of a pixel have the sum one, in integers. Between the
+//! passes a level has seven fraction bits and may exceed 0..=255 by half of that range on each side. Nothing else is
+//! rounded or cut off before the end. A row of the source is summed once per band.
 
 pub mod axis;
 
@@ -20,10 +17,10 @@ use crate::simd::{Level, Loop};
 
 use axis::{MOST_TAPS, NARROW_BITS, ResampleAxis, ResampleFilter, WIDE_BITS};
 
-/// Another size. Parameters: words of weights for each column, for each row, flags (bit 0: columns' weights are wide,
-/// bit 1: rows' are, bit 2: every pixel is the mean of two by two), where rows begin in small data. Small data: the
-/// first tap of each column; the weights of each column; the first tap of each row; the weights of each row. A narrow
-/// word holds two taps' weights in 16 bits each, with [`NARROW_BITS`]; a wide one a tap's, with [`WIDE_BITS`].
+/// Parameters: words of weights per column, per row, flags (bit 0: columns' weights are wide, bit 1: rows' are, bit 2:
+/// every pixel is the mean of two by two), offset of rows in small data. Small data: the first tap of each column; the
+/// weights of each column; the first tap of each row; the weights of each row. A narrow word holds the weights of two
+/// taps in 16 bits each, with [`NARROW_BITS`]; a wide one that of one tap, with [`WIDE_BITS`].
 pub static RESAMPLE: Head = Head {
     name: "resample",
     wgsl: include_str!("resample.wgsl"),
@@ -37,15 +34,15 @@ pub static RESAMPLE: Head = Head {
 
 /// Fraction bits of a level between the passes.
 const KEPT_BITS: u32 = 7;
-/// What is kept of a level is taken from the middle, so that it is signed.
+/// Levels between the passes are counted from the middle, so that they are signed.
 const MIDDLE: i32 = 128;
-/// Rows of sums are filled up to a multiple of this, whatever the level.
+/// Rows of sums are padded to a multiple of this at every vector level.
 const FILLED_TO: usize = 128;
-/// Rows that are summed along themselves at once: they need the same weights. 4.9 -> 3.2 ms for Lanczos from 1080p to
-/// 720p.
+/// Rows that are summed horizontally at once, because they need the same weights. 4.9 -> 3.2 ms for Lanczos from 1080p
+/// to 720p.
 const AT_ONCE: usize = 4;
 
-/// The parameter words and small data for making `size` from `source`.
+/// The parameter words and small data for scaling `source` to `size`.
 pub fn pack(filter: ResampleFilter, source: Size, size: Size) -> ([u32; 4], Vec<u32>) {
     let columns = ResampleAxis::of(filter, source.width, size.width);
     let rows = ResampleAxis::of(filter, source.height, size.height);
@@ -58,13 +55,13 @@ pub fn pack(filter: ResampleFilter, source: Size, size: Size) -> ([u32; 4], Vec<
     ([columns.words() as u32, rows.words() as u32, flags, rows_at], small)
 }
 
-/// The most bytes of small data for making `size` from `source`.
+/// The maximum bytes of small data for scaling `source` to `size`.
 pub fn most_small_bytes(filter: axis::ResampleFilter, source: Size, size: Size) -> u64 {
     let words = |from: u32, to: u32| u64::from(to) * (1 + filter.most_taps(from, to));
     4 * (words(source.width, size.width) + words(source.height, size.height))
 }
 
-/// The weights of one axis as they lie in small data.
+/// The weights of one axis in the small data.
 struct AxisWeights<'a> {
     starts: &'a [u32],
     weights: &'a [u32],
@@ -83,7 +80,7 @@ impl<'a> AxisWeights<'a> {
     }
 }
 
-/// Kept sums are the ring of summed rows; kept bytes the ends of rows with more behind them than is read.
+/// `kept.sums` is the ring of summed rows; `kept.bytes` holds padded copies of the ends of rows.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [of_columns, of_rows, flags, rows_at] = std::array::from_fn(|i| args.frame.words[i]);
     let level = args.frame.level;
@@ -97,9 +94,9 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     let rows = AxisWeights::of(rows, args.frame.size.height, of_rows, flags & 2 != 0);
     let height = args.source.height as usize;
     let filled = values.len().next_multiple_of(FILLED_TO);
-    // Rows are summed by fours, so that up to three are there before they are needed.
+    // Four rows are summed at a time, so up to three are in the ring before they are needed.
     let in_ring = rows.taps().min(height) + AT_ONCE - 1;
-    // A vector that does not cross lines of the cache is read in half the time.
+    // A vector that does not cross cache lines is read in half the time.
     kept.sums.resize(in_ring * filled + FILLED_TO, 0);
     let skipped = kept.sums.as_ptr().align_offset(64).min(FILLED_TO);
     let ring = &mut kept.sums[skipped..];
@@ -130,7 +127,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
     let mut slots = [0; MOST_TAPS];
     let slots = &mut slots[..rows.taps()];
-    // Rows behind the last have no weight; whatever lies there is read.
+    // Rows after the last have no weight; any values may be read there.
     slots.iter_mut().zip(first..).for_each(|(to, at)| *to = slot(at));
     if vectors::suits(level) {
         vectors::down(level, ring, slots, weights, values);
@@ -139,7 +136,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
 }
 
-/// The first pass in vectors, which read four pixels at a time: near the end of rows from copies with more behind them.
+/// The first pass in vectors, which read four pixels at a time. Near the end of rows they read from padded copies.
 fn along(
     level: Level,
     rows: [&[Pixel]; AT_ONCE],
@@ -151,7 +148,7 @@ fn along(
     let read = 4 * words.div_ceil(2);
     let rows = rows.map(<[_]>::as_flattened);
     let width = rows[0].len() / 4;
-    // An even number, since two columns are stored at once.
+    // An even number, because two columns are stored at once.
     let within = starts.partition_point(|start| *start as usize + read <= width) / 2 * 2;
     let (near, far) = starts.split_at(within);
     let (near_weights, far_weights) = weights.split_at(within * words);
@@ -167,13 +164,13 @@ fn along(
     vectors::along(level, &tails, from, (far, far_weights), &mut sums.map(|sums| &mut sums[4 * within..]));
 }
 
-/// Two weights of a narrow word.
+/// The two weights of a narrow word.
 #[inline(always)]
 fn both(word: u32) -> [i32; 2] {
     [i32::from(word as i16), word.cast_signed() >> 16]
 }
 
-/// What is kept of a sum.
+/// Converts a sum to its intermediate value.
 #[inline(always)]
 fn kept_of(sum: i32, fraction_bits: u32) -> u16 {
     let half = 1 << (fraction_bits - KEPT_BITS - 1);
@@ -221,7 +218,7 @@ impl Loop for AlongWide<'_> {
         for (at, (start, sums)) in starts.iter().zip(sums.as_chunks_mut::<4>().0).enumerate() {
             let weights = &weights[at * words..][..*words];
             let mut sum = [0; 4];
-            // Taps behind the end of the row have no weight.
+            // Taps after the end of the row have no weight.
             for (weight, pixel) in weights.iter().zip(&row[*start as usize..]) {
                 for c in 0..4 {
                     sum[c] += (i32::from(pixel[c]) - MIDDLE) * weight.cast_signed();
@@ -264,8 +261,9 @@ impl Loop for DownNarrow<'_> {
     }
 }
 
-/// The second pass over one row, with wide weights: row by row, since there are many. What is kept is taken apart into
-/// its upper and its lower byte, less the middle, whose sums fit 32 bits; the lower ones stand behind the upper ones.
+/// The second pass over one row, with wide weights: row by row, because there are many. An intermediate value is split
+/// into its upper byte and its lower byte minus the middle, whose sums fit 32 bits; the lower sums follow the upper
+/// ones.
 struct DownWide<'a> {
     ring: &'a [u16],
     filled: usize,
@@ -291,7 +289,7 @@ impl Loop for DownWide<'_> {
                 *lower = lower.wrapping_add(((kept & 255) - MIDDLE).cast_unsigned().wrapping_mul(*weight));
             }
         }
-        // The middle of lower bytes comes back, and the half for rounding comes in.
+        // Adds back the middle of the lower bytes, and the half for rounding.
         let add = (1 << (WIDE_BITS - 1)) + (1 << (WIDE_BITS - 2));
         for ((upper, lower), value) in upper.iter().zip(&*lower).zip(values) {
             let sum = (upper.cast_signed() + add + (lower.cast_signed() >> 8)) >> (WIDE_BITS - 1);
@@ -300,7 +298,7 @@ impl Loop for DownWide<'_> {
     }
 }
 
-/// Another size, and half the size, which has a way of its own.
+/// Another size, and half the size, which has its own loop.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let half = Size { width: source.width.div_ceil(2), height: source.height.div_ceil(2) };
     let ways =

@@ -1,15 +1,17 @@
-// Another size by weighted sums, first along rows, then down columns.
-// params: 0 words of weights for each column, 1 for each row, 2 which are wide (bit 0 columns, bit 1 rows),
-// 3 where rows begin in small
+// Another size by weighted sums in two passes, along rows and down columns.
+// params: 0 words of weights per column, 1 per row, 2 which are wide (bit 0 columns, bit 1 rows), 3 offset of rows in
+//   small
 // small: the first tap of each column; the weights of each column; the first tap of each row; the weights of each row
+// grid: the first pass covers the source's rows at their new width, the second the frame
+//
 // A narrow word holds the weights of two taps in 16 bits each, with 14 fraction bits; a wide one that of one tap with
-// 23. Weights of a pixel come to one, so levels may be taken from the middle. What is kept has 7 fraction bits.
-// Four taps a round: some drivers end an invocation after 65,535 rounds of its loops.
+// 23. The weights of a pixel have the sum one, so levels may be counted from the middle. The intermediate has 7
+// fraction bits. Four taps per iteration: some drivers end an invocation after 65,535 iterations of its loops.
 fn resample_word(at: u32, i: u32, words: u32) -> u32 {
     return select(0u, small(at + min(i, words - 1u)), i < words);
 }
 
-// The weights of taps 4 i to 4 i + 3; none behind the last.
+// The weights of taps 4 i to 4 i + 3; zero after the last.
 fn resample_weights(at: u32, i: u32, words: u32, wide: bool) -> vec4<i32> {
     if (wide) {
         let a = vec2<u32>(resample_word(at, 4u * i, words), resample_word(at, 4u * i + 1u, words));
@@ -51,7 +53,8 @@ fn resample_kept(x: i32, y: i32) -> vec4<i32> {
     return vec4<i32>(kept(vec2<i32>(x, min(y, source_size().y - 1)))) - vec4<i32>(32768);
 }
 
-// What is kept is 256 times its upper byte, its lower byte less 128, and 128: sums of either fit 32 bits.
+// An intermediate value is 256 times its upper byte, plus its lower byte minus 128, plus 128: sums of either fit 32
+// bits.
 fn resample_upper(v: vec4<i32>) -> vec4<i32> {
     return v >> vec4<u32>(8u);
 }
@@ -83,7 +86,7 @@ fn resample(at: vec2<i32>, k: u32) -> vec4<i32> {
             sum += a * w.x + b * w.y + c * w.z + d * w.w;
         }
     }
-    // The middle of lower bytes, and the half for rounding; where there are no halves, the latter alone.
+    // Adds the middle of the lower bytes and the half for rounding; narrow sums are not split and need only the latter.
     let narrow = (sum + vec4<i32>(1 << 20u)) >> vec4<u32>(21u);
     let upper = (sum + vec4<i32>((1 << 22u) + (1 << 21u)) + (lower >> vec4<u32>(8u))) >> vec4<u32>(22u);
     return clamp(select(narrow, upper, wide) + vec4<i32>(128), vec4<i32>(0), vec4<i32>(255));

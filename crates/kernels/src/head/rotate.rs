@@ -1,9 +1,6 @@
-//! `rotate`: turned clockwise by quarter turns.
+//! `rotate`: the source rotated clockwise by quarter turns. Other angles are left to `warp`.
 //!
-//! Owns which source pixel goes where, and in which order they are moved.
-//! Does not turn by other angles: `warp` does.
-//!
-//! Always: pixels are copied as they are; a source pixel is read once, functions in front included.
+//! A source pixel is read once, including the functions before the head.
 
 use vramp_plan::Size;
 
@@ -12,7 +9,7 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::turn::{Reversed, TILE, TurnedColumns};
 
-/// Quarter turns. Parameters: how many, 1 to 3.
+/// Parameters: number of quarter turns, 1 to 3.
 pub static ROTATE: Head = Head {
     name: "rotate",
     wgsl: include_str!("rotate.wgsl"),
@@ -28,7 +25,7 @@ pub fn pack(quarter_turns: u32) -> [u32; 1] {
     [quarter_turns % 4]
 }
 
-/// Rows of the output that are made at once: each row of the source then gives whole lines of the cache.
+/// Rows of the output that are computed at once, so that each row of the source writes whole cache lines.
 pub(super) const ROWS_AT_ONCE: usize = 128;
 
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u32, pixels: &mut [Pixel]) {
@@ -44,8 +41,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u
     }
 }
 
-/// Turns columns of the source into rows of the output, from row `y` on: a few rows of the source at a time, one below
-/// the other or one above.
+/// Turns columns of the source into rows of the output, from row `y` on, a few rows of the source at a time.
 fn quarter(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, y: u32, clockwise: bool, pixels: &mut [Pixel]) {
     let (width, height) = (args.frame.size.width as usize, args.source.height);
     let rows = (pixels.len() / width).min(ROWS_AT_ONCE);

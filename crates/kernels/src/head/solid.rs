@@ -1,9 +1,4 @@
 //! `solid`: one colour everywhere.
-//!
-//! Owns the colour.
-//! Does not read anything.
-//!
-//! Always: every pixel is the same.
 
 use vramp_plan::Size;
 
@@ -11,7 +6,7 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// One colour. Parameters: the colour.
+/// Parameters: the colour.
 pub static SOLID: Head = Head {
     name: "solid",
     wgsl: include_str!("solid.wgsl"),

@@ -1,11 +1,9 @@
-//! `warp`: an affine map of the plane, four source pixels mixed for each place.
+//! `warp`: an affine map of the plane, with bilinear interpolation.
 //!
-//! Owns the inverse of a map, the places that follow from it, and the mixing.
-//! Does not choose maps.
-//!
-//! Always: places have 14 fraction bits, rounded from doubles for each column and each row; the weights of four pixels
-//! come to 16384; a result is rounded once, half up. Pixels beyond the source are transparent black. Where a place
-//! lies so far outside that 32 bits would not hold it, nobody computes it: each row says which columns touch the source.
+//! Positions have 14 fraction bits, rounded from doubles for each column and each row. The weights of four pixels have
+//! the sum 16384, and a result is rounded once, half up. Pixels beyond the source are transparent black. Positions so
+//! far outside that they overflow 32 bits are never computed: each row holds the range of columns that touch the
+//! source.
 
 use vramp_plan::Size;
 
@@ -15,8 +13,8 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::four::{self, AT_ONCE, NeighbourTaps};
 use crate::simd::{Level, Loop};
 
-/// An affine map. Small data: for each column two words, what it adds to the place along x and along y; for each row
-/// four: what it adds along x and y, the first column that touches the source, and the first behind those.
+/// Small data: for each column two words, its contribution to the position along x and y; for each row four: its
+/// contribution along x and y, the first column that touches the source, and the first after those.
 pub static WARP: Head =
     Head { name: "warp", wgsl: include_str!("warp.wgsl"), small: true, row, samples: Some(samples), ..Head::PLAIN };
 
@@ -28,7 +26,7 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-/// The map back; none where there is none, or where doubles do not hold it.
+/// The inverse map. Returns `None` if the map is singular or doubles cannot hold the inverse.
 pub fn inverse(m: &Map) -> Option<Map> {
     let [xx, xy, x, yx, yy, y] = *m;
     let per = 1.0 / (xx * yy - xy * yx);
@@ -37,12 +35,12 @@ pub fn inverse(m: &Map) -> Option<Map> {
     (per != 0.0 && back.iter().all(|v| v.is_finite())).then_some(back)
 }
 
-/// Fraction bits of places.
+/// Fraction bits of positions.
 const FRACTION_BITS: u32 = 14;
 const ONE: i32 = 1 << FRACTION_BITS;
 const HALF: i32 = ONE / 2;
 
-/// The small data for the map `back` from what is made, of this size, to a source of that size.
+/// The small data for the map `back`, from an output of `size` to a source of `source`.
 pub fn small(back: &Map, source: Size, size: Size) -> Vec<u32> {
     let along: [Vec<i64>; 2] = [back[0], back[3]].map(|by| (0..size.width).map(|x| fixed(by * f64::from(x))).collect());
     let columns = along[0].iter().zip(&along[1]).flat_map(|(x, y)| [low(*x), low(*y)]);
@@ -57,7 +55,7 @@ pub fn small(back: &Map, source: Size, size: Size) -> Vec<u32> {
     small
 }
 
-/// In fixed point, and so far from the ends of 64 bits that two can be added.
+/// Converts to fixed point, clamped so that two can be added within 64 bits.
 fn fixed(v: f64) -> i64 {
     const FAR: f64 = (1_i64 << 60) as f64;
     (v * f64::from(ONE)).round().clamp(-FAR, FAR) as i64
@@ -67,13 +65,12 @@ fn low(v: i64) -> u32 {
     v as u32
 }
 
-/// The columns whose place is less than a pixel away from a side of so many: from the first to the second. Places only
-/// rise or only fall along a row.
+/// The range of columns whose position is less than a pixel away from 0..`side`. Positions are monotonic along a row.
 fn touching(along: &[i64], start: i64, side: u32) -> (usize, usize) {
     between(along.len(), |x| along[x] + start, 1 - i64::from(ONE), (i64::from(side) << FRACTION_BITS) - 1)
 }
 
-/// Where a function that only rises or only falls is within these limits, both included.
+/// The range in which a monotonic function is within these limits, both included.
 fn between(count: usize, f: impl Fn(usize) -> i64, least: i64, most: i64) -> (usize, usize) {
     let first_where = |holds: &dyn Fn(i64) -> bool| {
         let (mut low, mut high) = (0, count);
@@ -94,7 +91,7 @@ fn between(count: usize, f: impl Fn(usize) -> i64, least: i64, most: i64) -> (us
     }
 }
 
-/// What a row is made from: the words of the columns, and what the row adds.
+/// The inputs of a row: the words of the columns, and the row's contribution.
 #[derive(Clone, Copy)]
 struct WarpRow<'a> {
     columns: &'a [[u32; 2]],
@@ -122,7 +119,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u
     let ends =
         [line.place(first)[1], line.place(end - 1)[1]].map(|place| (place >> FRACTION_BITS).max(0).cast_unsigned());
     let Some(picture) = source.placed(ends[0].min(ends[1])..ends[0].max(ends[1]) + 2) else { return };
-    // Where all four pixels lie within the source.
+    // The columns whose four pixels are all within the source.
     let within = |axis: usize, side: u32| {
         let last = (i64::from(side) - 1) << FRACTION_BITS;
         let (low, high) = between(end - first, |x| i64::from(line.place(first + x)[axis]), 0, last - 1);
@@ -130,14 +127,14 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u
     };
     let (one, other) = (within(0, picture.size.width), within(1, picture.size.height));
     let inside = one.0.max(other.0);
-    let behind = one.1.min(other.1).max(inside);
-    for x in (first..inside).chain(behind..end) {
+    let outside = one.1.min(other.1).max(inside);
+    for x in (first..inside).chain(outside..end) {
         pixels[x] = at_the_edge(picture, line.place(x));
     }
-    mix(args.frame.level, picture, line, inside, &mut pixels[inside..behind]);
+    mix(args.frame.level, picture, line, inside, &mut pixels[inside..outside]);
 }
 
-/// The weights of four pixels: here, right, below, and both.
+/// The weights of four pixels: here, right, below, and diagonal.
 #[inline(always)]
 fn weights([x, y]: [i32; 2]) -> [i32; 4] {
     let (x, y) = (x & (ONE - 1), y & (ONE - 1));
@@ -159,7 +156,7 @@ fn at_the_edge(picture: Picture<'_>, place: [i32; 2]) -> Pixel {
     sum.map(|sum| (sum >> FRACTION_BITS) as u8)
 }
 
-/// Pixels whose four all lie within the source, from column `x` on.
+/// Computes pixels whose four source pixels are all within the source, from column `x` on.
 fn mix(level: Level, picture: Picture<'_>, line: WarpRow<'_>, x: usize, pixels: &mut [Pixel]) {
     let mut taps = NeighbourTaps::default();
     let mut x = x;
@@ -170,7 +167,7 @@ fn mix(level: Level, picture: Picture<'_>, line: WarpRow<'_>, x: usize, pixels: 
     }
 }
 
-/// Fetches what pixels are mixed from, and their weights.
+/// Fetches the source pixels and their weights.
 struct Fetch<'a> {
     picture: Picture<'a>,
     line: WarpRow<'a>,

@@ -1,7 +1,10 @@
-// An affine map of the plane, four source pixels mixed for each place.
-// params: none; small: for each column what it adds to the source's place along x and along y, then for each row what
-// it adds along x and y, and the first column whose place touches the source and the first behind that does not.
-// Places have 14 fraction bits, and are right between those two columns.
+// An affine map of the plane, with bilinear interpolation.
+// in: four source pixels; out: one pixel, transparent black beyond the source
+// params: none
+// small: for each column its contribution to the source position along x and y; then for each row its contribution
+//   along x and y, the first column whose position touches the source, and the first after it that does not
+//
+// Positions have 14 fraction bits, and are valid between those two columns.
 fn warp(at: vec2<i32>, k: u32) -> vec4<i32> {
     let column = 2u * u32(at.x);
     let row = 2u * u32(frame_size().x) + 4u * u32(at.y);

@@ -1,12 +1,11 @@
-//! Bounds on how large a short text becomes inside a compiler.
+//! Bounds on how much a short text grows inside a compiler.
 //!
-//! Drivers put the body of a function at every place that calls it, and the parser copies a constant to every place in a
-//! function that names it, so a text of one page can need gigabytes. Both are estimated from what the text says, before
-//! anything is copied.
-//! Does not estimate how long a shader runs: a loop counts once, as its code does.
+//! Drivers inline the body of a function at every call, and the parser copies a constant to every place that names it,
+//! so a text of one page can need gigabytes. Both are estimated before anything is copied. The estimates do not cover
+//! how long a shader runs: a loop counts once, like its code.
 //!
-//! Always: an estimate takes time in proportion to the text and cannot overflow; what it refuses is named with both
-//! numbers.
+//! Invariants: an estimate takes time proportional to the text and cannot overflow. Errors name the cause with the
+//! estimate and the limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,27 +17,28 @@ use naga::{
 use super::OwnError;
 use super::tokens::{WgslToken, WgslTokenKind};
 
-/// Operations on single numbers that a function may have, with everything it calls in place of the calls.
+/// Maximum scalar operations of a function after inlining all calls.
 ///
-/// Near this limit, Mesa 22.3's software driver took 14 s for 600 statements `y = sin(y * a)` on four numbers, 6 s for 155
-/// with `pow` and 6 s for 7,000 with a multiplication and an addition, on two busy cores.
+/// Near this limit, Mesa 22.3's software driver took 14 s for 600 statements `y = sin(y * a)` on four numbers, 6 s for
+/// 155 with `pow` and 6 s for 7,000 with a multiplication and an addition, on two busy cores.
 pub const MAX_OPERATIONS: u64 = 262_144;
 
-/// How many times as many all functions of a text may have together. The driver puts calls into functions that are never
-/// reached too: a row of 500 functions, each calling the next, took 0.8 GB for 8 million operations.
+/// All functions of a text together may have this many times [`MAX_OPERATIONS`]. The driver also inlines calls in
+/// functions that are never reached: a chain of 500 functions, each calling the next, took 0.8 GB for 8 million
+/// operations.
 const ALL_TOGETHER: u64 = 16;
 
-/// How much more a number of an array that is copied whole counts than one that is computed. A guess on the low side: the
-/// driver did not finish two copies of 4,096 numbers within 60 s, and how its time grows was not measured.
+/// Weight of a number in an array that is copied whole, relative to one that is computed. A low guess: the driver did
+/// not finish two copies of 4,096 numbers within 60 s, and how its time grows was not measured.
 const COPIED: u64 = 16;
 
-/// Values with more numbers than a matrix are arrays and structures.
+/// Numbers in the largest matrix. Larger values are arrays and structures.
 const MATRIX: u64 = 16;
 
-/// Values that the parser may copy out of constants.
+/// Maximum number of values that the parser may copy out of constants.
 const MAX_COPIES: u64 = 1 << 20;
 
-/// The most functions of a chain of calls that are named.
+/// Maximum number of functions of a call chain that an error names.
 const MOST_NAMED: usize = 5;
 
 /// Refuses constants that the parser would copy too often.
@@ -52,17 +52,17 @@ pub(super) fn check_constants(text: &str, tokens: &[WgslToken<'_>]) -> Result<()
         copies = copies.saturating_add(*values);
         if copies > MAX_COPIES {
             let problem = format!(
-                "`{}` has about {values} values, and with it {copies} are copied out of constants; at most {MAX_COPIES} are",
+                "`{}` has about {values} values; with it, {copies} values are copied out of constants; the limit is {MAX_COPIES}",
                 token.text
             );
             return Err(OwnError::at(text, token.at, problem)
-                .help("copy the constant into one `var<private>`, and read that; or make it smaller"));
+                .help("copy the constant into a `var<private>` and read that, or make it smaller"));
         }
     }
     Ok(())
 }
 
-/// How many values the constants of a text have that may be arrays or structures.
+/// The number of values in each constant that may be an array or a structure.
 struct Constants<'a> {
     values: BTreeMap<&'a str, u64>,
 }
@@ -93,7 +93,8 @@ impl<'a> Constants<'a> {
         constants
     }
 
-    /// Counts a constant, after those that it names. A stack of its own: a text may have thousands of them in a row.
+    /// Counts the values of a constant, after the constants that it names. Uses an explicit stack, because a text may
+    /// chain thousands of them.
     fn count(&mut self, name: &'a str, types: &BTreeSet<&'a str>, written: &BTreeMap<&'a str, Vec<&[WgslToken<'a>]>>) {
         let mut begun = BTreeSet::new();
         let mut stack = vec![name];
@@ -105,7 +106,7 @@ impl<'a> Constants<'a> {
             let values = &written[name];
             let named = values.iter().flat_map(|value| value.iter()).map(|token| token.text);
             let open = named.filter(|name| written.contains_key(name) && !self.values.contains_key(name));
-            // One that names itself, in whatever way round, is an error of the compiler's to report.
+            // The compiler reports constants that depend on themselves.
             let open: Vec<&str> = open.filter(|name| !begun.contains(name)).collect();
             if begun.insert(name) && !open.is_empty() {
                 stack.extend(open);
@@ -117,8 +118,8 @@ impl<'a> Constants<'a> {
         }
     }
 
-    /// Values of one initialiser: of a constructor all its words, with constants in place of their names; of anything
-    /// else no more than a matrix has.
+    /// The number of values in one initialiser. A constructor has all its tokens, with constants expanded; any other
+    /// expression has at most a matrix.
     fn values_of(&self, value: &[WgslToken<'a>], types: &BTreeSet<&'a str>) -> u64 {
         let Some(first) = value.iter().find(|token| token.text != "(") else { return 0 };
         let known = |token: &WgslToken<'_>| self.values.get(token.text).copied();
@@ -129,11 +130,11 @@ impl<'a> Constants<'a> {
     }
 }
 
-/// Refuses functions that are too large once everything they call stands in place of the calls.
+/// Refuses functions that become too large after inlining all calls.
 pub(super) fn check_calls(text: &str, module: &Module, info: &ModuleInfo, most: u64) -> Result<(), OwnError> {
     let mut sizes = Sizes { module, most, functions: BTreeMap::new(), types: BTreeMap::new() };
     let mut all = 0_u64;
-    // The compiler has them in an order in which each comes after those that it calls.
+    // naga stores functions in an order in which each follows those that it calls.
     for (handle, function) in module.functions.iter() {
         let size = sizes.of(function, &info[handle]);
         sizes.check(text, function, &size)?;
@@ -141,11 +142,11 @@ pub(super) fn check_calls(text: &str, module: &Module, info: &ModuleInfo, most: 
         if all > most.saturating_mul(ALL_TOGETHER) {
             let name = function.name.as_deref().unwrap_or("");
             let problem = format!(
-                "with `{name}`, functions are {all} operations with all that each of them calls; at most {} are compiled",
+                "the functions up to `{name}` have {all} operations with all calls inlined; the limit is {}",
                 most.saturating_mul(ALL_TOGETHER)
             );
             return Err(OwnError::at_word(text, name, problem)
-                .help("write fewer functions, or shorter rows of functions that call each other"));
+                .help("write fewer functions, or shorter chains of functions that call each other"));
         }
         sizes.functions.insert(handle, size);
     }
@@ -156,7 +157,7 @@ pub(super) fn check_calls(text: &str, module: &Module, info: &ModuleInfo, most: 
     Ok(())
 }
 
-/// What one number of an expression's result takes, beside an addition. Measured, as [`MAX_OPERATIONS`] says.
+/// The cost of one number of an expression's result, relative to an addition. Measured, see [`MAX_OPERATIONS`].
 fn weight(expression: &Expression) -> u64 {
     use MathFunction as Math;
     match expression {
@@ -188,11 +189,11 @@ fn weight(expression: &Expression) -> u64 {
     }
 }
 
-/// How large one function is.
+/// The size of one function after inlining.
 #[derive(Debug, Clone, Default)]
 struct Inlined {
     operations: u64,
-    /// The function that makes the most of it, and how often it is called.
+    /// The callee that contributes most, and how often it is called.
     heaviest: Option<(Handle<Function>, u64)>,
 }
 
@@ -210,7 +211,7 @@ impl Sizes<'_> {
             let ty = info[handle].ty.inner_with(&self.module.types);
             operations = operations.saturating_add(self.copied(ty).saturating_mul(weight(expression)));
         }
-        // Each is cleared where it begins.
+        // Every declaration clears its variable.
         for (_, variable) in function.local_variables.iter() {
             operations = operations.saturating_add(self.values_of(variable.ty));
         }
@@ -228,7 +229,7 @@ impl Sizes<'_> {
         Inlined { operations, heaviest: heaviest.1 }
     }
 
-    /// Statements of a block and those in it; a value that is stored counts as often as it has parts.
+    /// The number of statements in a block, nested ones included. A stored value counts as often as it has parts.
     fn statements(&mut self, block: &Block, info: &FunctionInfo, calls: &mut BTreeMap<Handle<Function>, u64>) -> u64 {
         let mut count = 0_u64;
         for statement in block {
@@ -243,7 +244,7 @@ impl Sizes<'_> {
                     let each = |all: u64, case: &naga::SwitchCase| {
                         all.saturating_add(self.statements(&case.body, info, calls))
                     };
-                    // Every case is compared with every other one before it: 300 took Mesa 22 2.9 s, 600 took 14 s.
+                    // Every case is compared with every case before it: 300 took Mesa 22 2.9 s, 600 took 14 s.
                     let count = cases.len() as u64;
                     cases.iter().fold(count.saturating_mul(count) / 2, each)
                 }
@@ -277,7 +278,7 @@ impl Sizes<'_> {
         values
     }
 
-    /// What it takes to make a value of a type out of its numbers.
+    /// The cost of constructing a value of this type from its numbers.
     fn copied(&mut self, ty: &TypeInner) -> u64 {
         match self.values(ty) {
             numbers if numbers > MATRIX => numbers.saturating_mul(COPIED),
@@ -285,7 +286,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// The numbers that a value of a type has.
+    /// The number of scalars in a value of this type.
     fn values(&mut self, ty: &TypeInner) -> u64 {
         match ty {
             TypeInner::Vector { size, .. } => *size as u64,
@@ -316,15 +317,13 @@ impl Sizes<'_> {
         let more = chain.len().saturating_sub(MOST_NAMED);
         chain.truncate(MOST_NAMED);
         let more = if more == 0 { String::new() } else { format!(", and {more} more below") };
-        let problem = format!(
-            "`{name}` is {} operations with all that it calls; at most {} are compiled",
-            size.operations, self.most
-        );
+        let problem =
+            format!("`{name}` has {} operations with all calls inlined; the limit is {}", size.operations, self.most);
         let help = if chain.is_empty() {
-            "it copies large arrays; pass pointers to them, or make them smaller".to_owned()
+            "it copies large arrays; pass pointers to them or make them smaller".to_owned()
         } else {
             format!(
-                "a compiler copies a function to every call of it, and it calls {}{more}; call it in a loop, or keep its result",
+                "compilers inline every call, and it calls {}{more}; call it in a loop, or reuse its result",
                 chain.join(", which calls ")
             )
         };
@@ -344,7 +343,7 @@ mod tests {
 @group(0) @binding(1) var<storage, read_write> output: array<u32>;
 ";
 
-    /// How one function calls the one before it: how often, for its place in the row.
+    /// A name, and how often each function calls the one before it, by its position in the chain.
     type Shape = (&'static str, fn(usize) -> usize);
 
     const SHAPES: [Shape; 5] = [
@@ -355,7 +354,8 @@ mod tests {
         ("mixed", |at| if at % 3 == 0 { 1 } else { 2 }),
     ];
 
-    /// Functions that call each other in a row; the estimate, computed by itself from the shape, counts leaves.
+    /// A chain of functions, each calling the one before it. The expected number of leaf calls is computed from the
+    /// shape alone.
     fn row(depth: usize, calls: fn(usize) -> usize, body: &str) -> (String, u128) {
         let mut text = format!("fn step0(x: vec4f) -> vec4f {{ {body} }}\n");
         let mut leaves = 1_u128;
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_fan_out_are_read_quickly_and_refused_where_they_explode() {
+    fn calls_that_fan_out_are_read_quickly_and_refused_if_they_explode() {
         for (name, calls) in SHAPES {
             for depth in (5..=64).step_by(3) {
                 let (row, leaves) = row(depth, calls, "return x.wzyx * 2.0 + 1.0;");
@@ -392,7 +392,10 @@ mod tests {
                         Ok(()) => assert!(leaves < 20_000, "{kind}, {name}, {depth}: {leaves} leaves were let through"),
                         Err(error) => {
                             assert!(leaves > 500, "{kind}, {name}, {depth}: {leaves} leaves were refused: {error}");
-                            assert!(error.problem.contains("operations with all that it calls; at most "), "{error}");
+                            assert!(
+                                error.problem.contains("operations with all calls inlined; the limit is "),
+                                "{error}"
+                            );
                             assert!(error.line > 0, "{error}");
                             let help = error.help.unwrap();
                             assert!(help.contains("it calls `step") && help.len() < 400, "{help}");
@@ -409,14 +412,14 @@ mod tests {
         let error = read(&format!("{row}fn pixel(c: vec4f) -> vec4f {{ return step18(c); }}\n")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "12:4: `step11` is 108500 operations with all that it calls; at most 65536 are compiled"
+            "12:4: `step11` has 108500 operations with all calls inlined; the limit is 65536"
         );
         assert_eq!(
             error.help.as_deref(),
             Some(
-                "a compiler copies a function to every call of it, and it calls `step10` 2 times, which calls `step9` 2 times, \
+                "compilers inline every call, and it calls `step10` 2 times, which calls `step9` 2 times, \
                  which calls `step8` 2 times, which calls `step7` 2 times, which calls `step6` 2 times, and 6 more below; \
-                 call it in a loop, or keep its result"
+                 call it in a loop, or reuse its result"
             )
         );
     }
@@ -442,7 +445,10 @@ mod tests {
         }
         let error =
             read(&format!("{text}fn pixel(c: vec4f) -> vec4f {{ return step{}(c); }}\n", made - 1)).unwrap_err();
-        assert!(error.problem.contains("functions are") && error.problem.contains("at most 1048576"), "{error}");
+        assert!(
+            error.problem.contains("the functions up to") && error.problem.contains("the limit is 1048576"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -485,7 +491,7 @@ mod tests {
 }}\n"
         );
         let error = read(&text).unwrap_err();
-        assert!(error.problem.starts_with("`main` is "), "{error}");
+        assert!(error.problem.starts_with("`main` has "), "{error}");
         assert!(error.help.unwrap().contains("pass pointers"));
         read(&text.replace(&copies, "b[1] = a[2];")).unwrap();
     }
@@ -503,7 +509,7 @@ mod tests {
                 Ok(()) => assert!(fits, "{depth}"),
                 Err(error) => {
                     assert!(!fits, "{depth}: {error}");
-                    assert!(error.problem.contains("are copied out of constants; at most 1048576 are"), "{error}");
+                    assert!(error.problem.contains("are copied out of constants; the limit is 1048576"), "{error}");
                 }
             }
         }

@@ -1,9 +1,7 @@
 //! Settings: the members of a structure that a user's shader declares.
 //!
-//! Owns which types a setting may have, its default, and its form as parameter words.
-//! Does not know where values come from.
-//!
-//! Always: a default fits its type; a value takes exactly the words of its type.
+//! This module defines the types a setting may have, its default, and its encoding as parameter words. A default fits
+//! its type, and a value takes exactly the words of its type.
 
 use naga::{Module, ScalarKind, StructMember, Type, TypeInner, VectorSize};
 
@@ -13,13 +11,11 @@ use super::tokens::{WgslToken, WgslTokenKind};
 /// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberKind {
-    /// `f32`.
     Float,
-    /// `i32`.
     Int,
-    /// `u32`, where `true` is 1 and `false` is 0.
+    /// `u32`; `true` is 1 and `false` is 0.
     Unsigned,
-    /// `bool`, in pixel functions only.
+    /// Only in pixel functions.
     Bool,
     /// `vec2f`, `vec3f` or `vec4f`, by its length.
     Floats(usize),
@@ -28,15 +24,13 @@ pub enum MemberKind {
 /// One setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShaderMember {
-    /// Its name.
     pub name: String,
-    /// Its type.
     pub kind: MemberKind,
-    /// Its default, as it would be written on a command line; none for zero.
+    /// Its default, as it would be written on a command line; `None` for zero.
     pub default: Option<String>,
-    /// The first of its words within the parameters.
+    /// Index of its first word in the parameters.
     pub(super) word: usize,
-    /// Where it stands in the text.
+    /// Line and column in the text.
     pub at: (u32, u32),
 }
 
@@ -54,7 +48,7 @@ impl MemberKind {
         }
     }
 
-    /// The words that it takes.
+    /// Number of parameter words.
     pub fn words(self) -> usize {
         if let MemberKind::Floats(count) = self { count } else { 1 }
     }
@@ -77,13 +71,13 @@ impl MemberKind {
 }
 
 impl ShaderMember {
-    /// Puts a value's words where they belong.
+    /// Writes a value's words to their place.
     pub fn put(&self, value: &[u32], words: &mut [u32]) {
         words[self.word..self.word + value.len()].copy_from_slice(value);
     }
 }
 
-/// The members of a structure as settings; `word` says where each one's words begin.
+/// Converts the members of a structure to settings. `word` returns the index of each member's first word.
 pub(super) fn of(
     (text, tokens): (&str, &[WgslToken<'_>]),
     module: &Module,
@@ -111,7 +105,7 @@ pub(super) fn of(
     Ok(found)
 }
 
-/// A member as it is written, and the comment `// = VALUE` behind it.
+/// A member in the text, with the value of the comment `// = VALUE` that follows it.
 struct MemberText<'a> {
     name: WgslToken<'a>,
     default: Option<&'a str>,

@@ -1,11 +1,23 @@
 //! Users' own shaders: a pixel function, which is fused like any other, or a whole kernel.
 //!
-//! Owns the reading of a text that anybody may have written: what it is, which settings it declares, what is wrong with
-//! it and where; and its wrapping into a kernel.
-//! Does not read files, and does not run anything.
+//! This module reads untrusted text: it finds out which of the two it is, which settings and bindings it declares and
+//! how much memory it needs, and wraps it into a kernel. It reads no files and runs nothing.
 //!
-//! Always: whatever the text is, the answer is a shader that compiles or an error with its line; no compiler is given a
-//! text that could exhaust its stack or its memory.
+//! Invariants: for any text, the result is a shader that compiles or an error with its line. No compiler receives a
+//! text that could exhaust its stack or its memory:
+//!
+//! - Length, nesting, expressions and declarations are bounded before naga sees the text, because compilers walk them
+//!   by recursion (`bounds`). naga then runs on a thread with a large stack.
+//! - Growth inside compilers is bounded by estimates (`growth`): the values that the parser copies out of constants,
+//!   from the tokens of the text; and the operations after inlining all calls, from the call graph that naga has
+//!   validated, before a driver sees it.
+//!
+//! The text is read while the graph is checked, through the same probe that inspects sources, because the planner must
+//! know whether the shader can be fused. The text that was read then travels in the graph, so the shader that was
+//! planned is the one that runs.
+//!
+//! A pixel function becomes [`Function::Own`](crate::Function::Own) of a recipe (`pixel`). A whole kernel is a recipe
+//! alone (`whole`). Neither has a CPU twin: the entry offers the GPU only, so no plan places it on the CPU.
 
 mod bounds;
 mod growth;
@@ -25,33 +37,31 @@ use std::sync::Arc;
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{Module, Span};
 
-/// The longest text that is read.
+/// The maximum length of a text.
 pub const MAX_BYTES: usize = 256 << 10;
 
 const PIXEL_HELP: &str = "a pixel function is `fn pixel(color: vec4f) -> vec4f { return color; }`";
 const KERNEL_HELP: &str = "a kernel has one entry point: `@compute @workgroup_size(64) fn main() { ... }`";
 
-/// What a user's text turned out to be.
+/// A user's shader.
 #[derive(Debug, Clone)]
 pub enum Own {
-    /// One pixel in, one out.
     Pixel(Arc<OwnFunction>),
     /// A kernel over the whole frame.
     Whole(Arc<OwnKernel>),
 }
 
-/// What is wrong with a text, and where.
+/// An error in a user's text, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnError {
-    /// The line, counted from 1; 0 where it is about the whole text.
+    /// The line, counted from 1; 0 if the error concerns the whole text.
     pub line: u32,
-    /// Where in that line, counted from 1.
+    /// The column, counted from 1.
     pub column: u32,
-    /// What is wrong there.
     pub problem: String,
-    /// The remedy, where one is known.
+    /// The remedy, if one is known.
     pub help: Option<String>,
-    /// The line itself, cut to a readable length.
+    /// The source line, cut to a readable length.
     pub shown: String,
 }
 
@@ -67,12 +77,12 @@ impl fmt::Display for OwnError {
 impl std::error::Error for OwnError {}
 
 impl OwnError {
-    /// About the whole text.
+    /// An error about the whole text.
     pub fn whole(problem: impl Into<String>) -> OwnError {
         OwnError { line: 0, column: 0, problem: problem.into(), help: None, shown: String::new() }
     }
 
-    /// At this byte of the text.
+    /// An error at this byte of the text.
     pub fn at(text: &str, byte: usize, problem: impl Into<String>) -> OwnError {
         let byte = byte.min(text.len());
         let start = text[..byte].rfind('\n').map_or(0, |at| at + 1);
@@ -82,18 +92,17 @@ impl OwnError {
         OwnError { line, column, problem: problem.into(), help: None, shown: shown.replace('\t', " ") }
     }
 
-    /// Where this word stands first, outside of comments.
+    /// An error at the first occurrence of this word outside of comments.
     pub fn at_word(text: &str, word: &str, problem: impl Into<String>) -> OwnError {
         let at = tokens::cut(text).iter().find(|token| token.text == word).map_or(0, |token| token.at);
         OwnError::at(text, at, problem)
     }
 
-    /// Who wrote nothing is shown what could be written.
+    /// Adds an example of a valid shader if the text is empty.
     fn or_help(self, help: &str, text: &str) -> OwnError {
         if text.trim().is_empty() { self.help(help) } else { self }
     }
 
-    /// With the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> OwnError {
         self.help = Some(help.into());
@@ -102,13 +111,12 @@ impl OwnError {
 }
 
 impl Own {
-    /// Reads a text.
     pub fn read(text: &str) -> Result<Own, OwnError> {
         bounds::check(text).map_err(|error| error.or_help(PIXEL_HELP, text))?;
         on_own_stack(|| read_here(text))
     }
 
-    /// The settings it declares, in its order.
+    /// The declared settings, in the order of the text.
     pub fn members(&self) -> &[ShaderMember] {
         match self {
             Own::Pixel(function) => function.members(),
@@ -117,8 +125,8 @@ impl Own {
     }
 }
 
-/// Reads a kernel that binds what its author likes: bounded, parsed, validated, within the memory that invocations may
-/// keep for themselves. `judge` is given what the compiler made of it, and how many bytes a workgroup shares.
+/// Reads a kernel with arbitrary bindings: checks its bounds, parses it, validates it, and limits its private memory.
+/// `judge` receives the parsed module and the bytes that a workgroup shares.
 pub fn judged<R: Send>(
     text: &str,
     judge: impl FnOnce(&Module, u32) -> Result<R, OwnError> + Send,
@@ -128,7 +136,7 @@ pub fn judged<R: Send>(
         let module = parsed(text, text.len())?;
         let info = validated(text, text.len(), &module)?;
         if module.entry_points.is_empty() {
-            return Err(OwnError::whole("there is no entry point in it").help(KERNEL_HELP));
+            return Err(OwnError::whole("it has no entry point").help(KERNEL_HELP));
         }
         let shared_bytes = whole::check_memory(text, &module, u32::MAX)?;
         growth::check_calls(text, &module, &info, MAX_OPERATIONS)?;
@@ -136,7 +144,8 @@ pub fn judged<R: Send>(
     })
 }
 
-/// The compiler walks nested text by recursion: the bounds of a text and this stack belong together.
+/// Runs the compiler on a thread with [`bounds::STACK_BYTES`] of stack. It recurses over nested text, so the bounds of
+/// a text and this stack belong together.
 fn on_own_stack<R: Send>(read: impl FnOnce() -> Result<R, OwnError> + Send) -> Result<R, OwnError> {
     #[cfg(target_arch = "wasm32")]
     return read();
@@ -144,10 +153,8 @@ fn on_own_stack<R: Send>(read: impl FnOnce() -> Result<R, OwnError> + Send) -> R
     std::thread::scope(|scope| {
         let reading = std::thread::Builder::new().name("vramp shader".to_owned()).stack_size(bounds::STACK_BYTES);
         match reading.spawn_scoped(scope, read) {
-            Ok(reading) => {
-                reading.join().unwrap_or_else(|_| Err(OwnError::whole("the shader compiler itself failed on it")))
-            }
-            Err(problem) => Err(OwnError::whole(format!("there is no thread for the compiler: {problem}"))),
+            Ok(reading) => reading.join().unwrap_or_else(|_| Err(OwnError::whole("the shader compiler crashed on it"))),
+            Err(problem) => Err(OwnError::whole(format!("cannot start a thread for the shader compiler: {problem}"))),
         }
     })
 }
@@ -156,11 +163,11 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
     let tokens = tokens::cut(text);
     let names = tokens::declared(&tokens);
     if let Some((_, taken)) = names.iter().find(|(_, name)| name.text.starts_with("vramp_")) {
-        let problem = format!("`{}`: names that begin with vramp_ are vramp's own", taken.text);
-        return Err(OwnError::at(text, taken.at, problem).help("call it something else"));
+        let problem = format!("`{}`: names that begin with vramp_ are reserved", taken.text);
+        return Err(OwnError::at(text, taken.at, problem).help("rename it"));
     }
     if let Some((_, constant)) = names.iter().find(|(keyword, _)| *keyword == "override") {
-        let problem = format!("`{}`: nothing can override it here", constant.text);
+        let problem = format!("`{}`: `override` is not supported", constant.text);
         return Err(OwnError::at(text, constant.at, problem).help("write `const`, or make it a member of `Settings`"));
     }
     let is_kernel =
@@ -170,19 +177,20 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
         (true, _) => Ok(Own::Whole(Arc::new(whole::read(text, &tokens)?))),
         (false, true) => Ok(Own::Pixel(Arc::new(pixel::read(text, &tokens, &names)?))),
         (false, false) => {
-            // What the compiler has to say comes first: a slip before `fn` hides the function.
+            // Report the compiler's errors first: a typo before `fn` hides the function.
             parsed(text, text.len())?;
-            Err(OwnError::whole("there is neither a `fn pixel` nor a `@compute` entry point in it").help(PIXEL_HELP))
+            Err(OwnError::whole("it has neither a `fn pixel` nor a `@compute` entry point").help(PIXEL_HELP))
         }
     }
 }
 
-/// Parses; what lies beyond `own_bytes` is vramp's, and no place for a mistake.
+/// Parses a text. Everything after `own_bytes` is vramp's wrapper; errors are never reported there.
 fn parsed(text: &str, own_bytes: usize) -> Result<Module, OwnError> {
     naga::front::wgsl::parse_str(text).map_err(|error| {
         let is_ours = error.labels().all(|(span, _)| !is_own(span, own_bytes)) && error.labels().len() > 0;
         if is_ours && own_bytes < text.len() {
-            // Something is not closed, and what is vramp's was taken for more of it: by itself it ends too early.
+            // A bracket is not closed, and the parser read on into the wrapper. The user's text alone ends too early,
+            // which gives the right error.
             if let Err(error) = parsed(&text[..own_bytes], own_bytes) {
                 return error;
             }
@@ -203,7 +211,7 @@ fn parsed(text: &str, own_bytes: usize) -> Result<Module, OwnError> {
     })
 }
 
-/// Validates what was parsed; hands back what the compiler found out.
+/// Validates a parsed module and returns naga's analysis of it.
 fn validated(text: &str, own_bytes: usize, module: &Module) -> Result<ModuleInfo, OwnError> {
     let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
     validator.validate(module).map_err(|error| {

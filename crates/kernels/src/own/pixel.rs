@@ -1,9 +1,14 @@
 //! A user's pixel function: `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> vec4f`.
 //!
-//! Owns its signature, its parameter words, and the wrapper that lets it stand among vramp's own functions.
-//! Does not have a twin on the host.
+//! This module checks the signature, lays out the parameter words, and appends the wrapper that makes the function one
+//! of a recipe. It has no CPU twin.
 //!
-//! Always: levels 0..=255 become 0..=1 and back, rounded half up after clamping, so that it can be fused.
+//! Every name that the text declares gets a mark, token by token, so that members, swizzles and comments stay
+//! unchanged. The mark becomes the part's index when a kernel is composed. `Frame` and the wrapper follow the user's
+//! text, so line numbers in messages are the user's. The function is validated a second time inside a whole kernel,
+//! because some errors only show there.
+//!
+//! Invariant: levels 0..=255 become 0..=1 and back, rounded half up after clamping, so that the function can be fused.
 
 use std::fmt::Write as _;
 
@@ -13,19 +18,19 @@ use super::members::{MemberKind, ShaderMember, is_vector};
 use super::tokens::{MARK, WgslToken};
 use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, tokens, validated, whole};
 
-/// What every pixel function may ask for; it stands behind the user's text, whose lines stay what they are.
+/// The type of the `frame` parameter. It is appended to the user's text, which keeps its line numbers.
 const FRAME: &str = "\nstruct Frame { size: vec2<u32>, number: u32, time: f32 }\n";
 
-/// Pixels that one invocation usually makes, each with a copy of the function.
+/// Pixels that one invocation usually computes, each with an inlined copy of the function.
 const PIXELS: u64 = 4;
 
 const HELP: &str = "it is `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> vec4f`; all but the \
                     colour may be left out";
 
-/// A pixel function of somebody's own.
+/// A user's pixel function.
 #[derive(Debug)]
 pub struct OwnFunction {
-    /// Its text and the wrapper, with a mark behind every name that it declares.
+    /// The text and the wrapper, with a mark after every name that they declare.
     marked: String,
     members: Vec<ShaderMember>,
     words: usize,
@@ -35,22 +40,22 @@ impl OwnFunction {
     /// The name of the wrapper.
     pub(crate) const NAME: &'static str = "vramp_own";
 
-    /// Its text as one part of a kernel, all of its names its own.
+    /// The text as part `index` of a kernel, with unique names.
     pub(crate) fn wgsl(&self, index: usize) -> String {
         self.marked.replace(MARK, &format!("_{index}"))
     }
 
-    /// Parameter words it takes.
+    /// Number of parameter words.
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// The settings it declares.
+    /// The declared settings.
     pub fn members(&self) -> &[ShaderMember] {
         &self.members
     }
 
-    /// Puts the frame's time, in seconds, among the words.
+    /// Writes the frame's time in seconds to its word.
     pub fn put_time(&self, seconds: f32, words: &mut [u32]) {
         words[0] = seconds.to_bits();
     }
@@ -106,7 +111,7 @@ pub(super) fn read(
                 given.push(settings(&members));
                 "Settings"
             }
-            _ => return Err(wrong(format!("`pixel` cannot be given its parameter `{name}`"))),
+            _ => return Err(wrong(format!("the parameter `{name}` of `pixel` has an unsupported type"))),
         };
         if seen.contains(&what) {
             return Err(wrong(format!("`pixel` has two parameters of type `{what}`")));
@@ -132,7 +137,7 @@ pub(super) fn read(
     check_composed(text, function)
 }
 
-/// The constructor of the settings from parameter words.
+/// A WGSL expression that constructs the settings from parameter words.
 fn settings(members: &[ShaderMember]) -> String {
     let word = |at: usize| format!("word(k + {at}u)");
     let float = |at: usize| format!("bitcast<f32>({})", word(at));
@@ -152,7 +157,7 @@ fn settings(members: &[ShaderMember]) -> String {
     format!("Settings{MARK}({})", values.join(", "))
 }
 
-/// What belongs to a kernel.
+/// Built-ins and directives that only a kernel may use.
 const NOT_HERE: [&str; 8] = [
     "workgroupBarrier",
     "storageBarrier",
@@ -164,7 +169,7 @@ const NOT_HERE: [&str; 8] = [
     "discard",
 ];
 
-/// Bindings, barriers and directives belong to a kernel: a pixel function stands in somebody else's.
+/// Refuses bindings, barriers and directives. They need a kernel, and a pixel function becomes part of another one.
 fn refuse_what_needs_a_kernel(
     text: &str,
     tokens: &[WgslToken<'_>],
@@ -172,7 +177,7 @@ fn refuse_what_needs_a_kernel(
 ) -> Result<(), OwnError> {
     if let Some((_, name)) = names.iter().find(|(_, name)| name.text == "Frame") {
         let problem = "`Frame` is declared already: size, number and time of the frame";
-        return Err(OwnError::at(text, name.at, problem).help("leave this out, or call it something else"));
+        return Err(OwnError::at(text, name.at, problem).help("remove this, or rename it"));
     }
     let is_derivative = |word: &str| ["dpdx", "dpdy", "fwidth"].iter().any(|start| word.starts_with(start));
     match tokens.iter().find(|token| NOT_HERE.contains(&token.text) || is_derivative(token.text)) {
@@ -180,16 +185,17 @@ fn refuse_what_needs_a_kernel(
         Some(token) => {
             let problem = format!("a pixel function cannot use `{}`", token.text);
             let help = if is_derivative(token.text) || token.text == "discard" {
-                "that is for fragment shaders"
+                "only fragment shaders can use it"
             } else {
-                "a whole kernel may: `@compute @workgroup_size(8, 8) fn main`"
+                "a whole kernel can use it: `@compute @workgroup_size(8, 8) fn main`"
             };
             Err(OwnError::at(text, token.at, problem).help(help))
         }
     }
 }
 
-/// What only shows inside a kernel, such as derivatives. The kernel has the user's lines in a row.
+/// Validates the function inside a kernel, for errors that only show there, such as derivatives. The kernel contains
+/// the user's lines as one block.
 fn check_composed(text: &str, function: OwnFunction) -> Result<OwnFunction, OwnError> {
     let function = std::sync::Arc::new(function);
     let recipe = crate::Recipe::of(&crate::head::load_here::LOAD).then(&function);
@@ -197,7 +203,8 @@ fn check_composed(text: &str, function: OwnFunction) -> Result<OwnFunction, OwnE
         let checked = naga::front::wgsl::parse_str(&shader.wgsl).map_err(|error| error.message().to_owned());
         let module = checked.map_err(|problem| OwnError::whole(super::one_line(&problem)))?;
         validated(&shader.wgsl, shader.wgsl.len(), &module).map_err(|error| {
-            // Part 0 is the head, part 1 this one. Names have grown, so that columns are not those of the user.
+            // Part 0 is the head, part 1 is this function. Columns do not match the user's text, because names are
+            // longer.
             let begin = shader.wgsl.find(&function.wgsl(1)).unwrap_or(0);
             let before = shader.wgsl[..begin].matches('\n').count() as u32;
             match text.lines().nth(error.line.saturating_sub(before + 1) as usize) {
@@ -209,10 +216,10 @@ fn check_composed(text: &str, function: OwnFunction) -> Result<OwnFunction, OwnE
         })?;
     }
     drop(recipe);
-    std::sync::Arc::try_unwrap(function).map_err(|_| OwnError::whole("somebody kept the function"))
+    std::sync::Arc::try_unwrap(function).map_err(|_| OwnError::whole("internal error: the function is still in use"))
 }
 
-/// What a pixel function may declare for everybody: nothing that is bound or shared.
+/// The address spaces that a pixel function may declare variables in: none that is bound or shared.
 pub(super) fn is_allowed(space: AddressSpace) -> bool {
     matches!(space, AddressSpace::Private)
 }

@@ -1,36 +1,32 @@
-//! The words of a shader's text.
+//! A tokenizer for WGSL, for declared names and their renaming.
 //!
-//! Owns the cutting into words, numbers, comments and signs, what is declared for everybody, and the renaming.
-//! Does not know what anything means: the compiler does.
-//!
-//! Always: put together again, the tokens are the text.
+//! It separates words, numbers, comments and signs. Their meaning is left to the compiler. Concatenated, the tokens are
+//! the text again.
 
-/// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WgslTokenKind {
     /// A name or keyword.
     Word,
     /// A number with its suffix.
     Number,
-    /// A comment, or the space between two tokens.
+    /// A comment or white space.
     Gap,
-    /// Any other character by itself.
+    /// Any other single character.
     Sign,
 }
 
-/// A piece of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WgslToken<'a> {
     pub(super) kind: WgslTokenKind,
     pub(super) text: &'a str,
-    /// Where it begins, in bytes.
+    /// Its offset in bytes.
     pub(super) at: usize,
 }
 
-/// Stands behind every name that is to become a part's own, until the part has its number.
+/// Follows every name that must become unique to a part, until the part has its index.
 pub(super) const MARK: char = '\u{1}';
 
-/// Cuts a text.
+/// Splits a text into tokens.
 pub(super) fn cut(text: &str) -> Vec<WgslToken<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -43,7 +39,8 @@ pub(super) fn cut(text: &str) -> Vec<WgslToken<'_>> {
         } else if rest.starts_with("/*") {
             (WgslTokenKind::Gap, block_comment(rest))
         } else if first.is_ascii_digit() {
-            // The suffix and a point belong to it; a sign in an exponent may stand apart, which changes nothing here.
+            // The suffix and a point belong to the number. The sign of an exponent becomes a separate token, which does
+            // no harm.
             (WgslTokenKind::Number, run(rest, |c| is_word(c) || c == '.'))
         } else if is_word(first) {
             (WgslTokenKind::Word, run(rest, is_word))
@@ -56,7 +53,7 @@ pub(super) fn cut(text: &str) -> Vec<WgslToken<'_>> {
     tokens
 }
 
-/// What a text declares at its outermost level: keyword, name, and where the name stands.
+/// The declarations at module scope: each keyword with the token of the name.
 pub(super) fn declared<'a>(tokens: &[WgslToken<'a>]) -> Vec<(&'a str, WgslToken<'a>)> {
     let mut found = Vec::new();
     let mut depth = 0_i32;
@@ -69,7 +66,7 @@ pub(super) fn declared<'a>(tokens: &[WgslToken<'a>]) -> Vec<(&'a str, WgslToken<
         }
         match after {
             _ if depth > 0 => {}
-            // `var<storage, read> name`: what stands in the list is no name.
+            // In `var<storage, read> name`, the words in the list are not names.
             Some("var<") => {
                 if token.text == ">" {
                     after = Some("var");
@@ -88,7 +85,7 @@ pub(super) fn declared<'a>(tokens: &[WgslToken<'a>]) -> Vec<(&'a str, WgslToken<
     found
 }
 
-/// The text with a mark behind each of these names, where it is one of them and not a member of something.
+/// The text with a mark after each of these names, except if it is a member of another value.
 pub(super) fn marked(tokens: &[WgslToken<'_>], names: &[&str]) -> String {
     let mut out = String::with_capacity(tokens.len() * 8);
     let mut struct_depth: Option<i32> = None;
@@ -101,7 +98,7 @@ pub(super) fn marked(tokens: &[WgslToken<'_>], names: &[&str]) -> String {
         if token.kind == WgslTokenKind::Gap {
             continue;
         }
-        let behind = next.next().map_or("", |at| tokens[*at].text);
+        let following = next.next().map_or("", |at| tokens[*at].text);
         match token.text {
             "{" | "(" | "[" => depth += 1,
             "}" | ")" | "]" => {
@@ -111,7 +108,7 @@ pub(super) fn marked(tokens: &[WgslToken<'_>], names: &[&str]) -> String {
             "struct" => struct_depth = Some(depth),
             _ => {}
         }
-        let member = struct_depth.is_some_and(|at| depth == at + 1) && behind == ":";
+        let member = struct_depth.is_some_and(|at| depth == at + 1) && following == ":";
         if token.kind == WgslTokenKind::Word && names.contains(&token.text) && !matches!(before, "." | "@") && !member {
             out.push(MARK);
         }
@@ -124,7 +121,7 @@ fn run(text: &str, fits: impl Fn(char) -> bool) -> usize {
     text.find(|c| !fits(c)).unwrap_or(text.len())
 }
 
-/// Block comments can stand in one another.
+/// The length of a block comment; block comments nest.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while let Some(next) = text[at..].find(['/', '*']) {

@@ -1,9 +1,11 @@
 //! A user's whole kernel: `@compute @workgroup_size(8, 8) fn main`, with its bindings.
 //!
-//! Owns which bindings it may have, the words of its uniform, and how it is spread over a frame.
-//! Does not change its text.
+//! This module checks the bindings, lays out the words of the uniform, and computes the grid of workgroups. The text is
+//! not changed; its uniform replaces the composer's parameters. The output is cleared before each frame, because a
+//! kernel may leave pixels out.
 //!
-//! Always: one picture in, one out, at most one uniform; `global_invocation_id.xy` is the pixel, whatever the workgroup.
+//! Invariants: one image in, one image out, at most one uniform. `global_invocation_id.xy` is the pixel, for any
+//! workgroup size.
 
 use naga::{
     AddressSpace, ArraySize, Handle, Module, ScalarKind, ShaderStage, StorageAccess, Type, TypeInner, VectorSize,
@@ -14,16 +16,16 @@ use super::members::{ShaderMember, is_scalar, is_vector};
 use super::tokens::WgslToken;
 use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, pixel, validated};
 
-/// Bytes that one invocation may keep for itself, in all variables together, and that one type may have.
+/// Maximum bytes of private memory per invocation, in all variables together, and of one type.
 const MAX_PRIVATE_BYTES: u32 = 64 << 10;
 
-/// Invocations of one workgroup that every device has.
+/// Invocations per workgroup that every device supports.
 const MAX_INVOCATIONS: u32 = 256;
 
-/// Bytes that a workgroup may share on every device.
+/// Workgroup memory that every device supports.
 pub(super) const MAX_WORKGROUP_BYTES: u32 = 16 << 10;
 
-/// A kernel of somebody's own.
+/// A user's kernel.
 #[derive(Debug)]
 pub struct OwnKernel {
     text: String,
@@ -31,7 +33,7 @@ pub struct OwnKernel {
     workgroup: [u32; 3],
     members: Vec<ShaderMember>,
     words: usize,
-    /// The words of the frame's size, number and time, where it asks for them.
+    /// Index of the word of the frame's size, number and time, for those the uniform has.
     size: Option<usize>,
     number: Option<usize>,
     time: Option<usize>,
@@ -43,12 +45,11 @@ impl OwnKernel {
         self.words
     }
 
-    /// The settings it declares.
+    /// The declared settings.
     pub fn members(&self) -> &[ShaderMember] {
         &self.members
     }
 
-    /// As a shader.
     pub fn shader(&self, name: &str) -> Shader {
         let [x, y, z] = self.workgroup;
         Shader {
@@ -59,17 +60,17 @@ impl OwnKernel {
         }
     }
 
-    /// Workgroups along each side that cover a frame.
+    /// Workgroups along each axis that cover a frame.
     pub fn grid(&self, size: Size) -> [u32; 3] {
         [size.width.div_ceil(self.workgroup[0]), size.height.div_ceil(self.workgroup[1]), 1]
     }
 
-    /// Whether its output stands in front of its input.
+    /// Whether its output is bound before its input.
     pub fn writes_first(&self) -> bool {
         self.bindings.iter().find(|binding| !matches!(binding, Binding::Params { .. })) == Some(&Binding::Write)
     }
 
-    /// Puts what it wants to know of the frame among the words.
+    /// Writes the frame's size, number and time to the words that the uniform has for them.
     pub fn put_frame(&self, size: Size, number: u64, seconds: f32, words: &mut [u32]) {
         if let Some(at) = self.size {
             words[at..at + 2].copy_from_slice(&[size.width, size.height]);
@@ -94,7 +95,7 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
         return Err(OwnError::at(text, second, problem));
     };
     if entry.stage != ShaderStage::Compute || entry.name != "main" {
-        let problem = format!("`{}` is its entry point; expected a `@compute` one that is called `main`", entry.name);
+        let problem = format!("the entry point is `{}`; expected a `@compute` entry point named `main`", entry.name);
         return Err(OwnError::at(text, place(&entry.name), problem));
     }
     check_memory(text, &module, MAX_WORKGROUP_BYTES)?;
@@ -131,7 +132,7 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
         let Some(place) = variable.binding else { continue };
         if place.group != 0 || place.binding > 2 {
             let problem =
-                format!("`{name}` is binding {} of group {}, where nothing is bound", place.binding, place.group);
+                format!("`{name}` is binding {} of group {}, which is not available", place.binding, place.group);
             return Err(wrong(problem));
         }
         let ty = &module.types[variable.ty];
@@ -145,13 +146,13 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
             }
             AddressSpace::Storage { .. } => {
                 return Err(wrong(format!(
-                    "`{name}` is not an `array<u32>`, one word for each pixel: r, g, b, a from the lowest byte"
+                    "`{name}` is not an `array<u32>` with one word per pixel: r, g, b, a from the lowest byte"
                 )));
             }
             AddressSpace::Uniform => {
                 Binding::Params { bytes: uniform((text, tokens), &module, variable.ty, &mut kernel)? }
             }
-            _ => return Err(wrong(format!("`{name}`: nothing of this kind can be bound"))),
+            _ => return Err(wrong(format!("`{name}`: a binding of this kind is not supported"))),
         };
         bound.push((place.binding, binding, name));
     }
@@ -162,10 +163,10 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
     let problem = match (reads, writes, gap) {
         (1, 1, None) if bound.len() <= 3 => None,
         (1, 1, Some((at, (is, _, name)))) => {
-            Some(format!("`{name}` is binding {is}, and nothing or something else is binding {at}"))
+            Some(format!("`{name}` is binding {is}, but binding {at} is missing or used twice"))
         }
         (1, 1, None) => Some("it has more than one uniform".to_owned()),
-        _ => Some(format!("pictures that it binds: {reads} to read, {writes} to write; expected one of each")),
+        _ => Some(format!("it binds {reads} images to read and {writes} to write; expected one of each")),
     };
     if let Some(problem) = problem {
         return Err(OwnError::whole(problem).help(
@@ -177,7 +178,8 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
     Ok(kernel)
 }
 
-/// A uniform's members: what is known of the frame by name, settings otherwise. Hands back its bytes.
+/// Reads the members of a uniform: `size`, `number` and `time` of the frame by name, all others as settings. Returns
+/// the size of the uniform in bytes.
 fn uniform(
     (text, tokens): (&str, &[WgslToken<'_>]),
     module: &Module,
@@ -187,7 +189,7 @@ fn uniform(
     let ty = &module.types[ty];
     let (TypeInner::Struct { members, span }, Some(name)) = (&ty.inner, &ty.name) else {
         return Err(
-            OwnError::whole("its uniform is not a structure").help("`struct Settings { size: vec2u, strength: f32 }`")
+            OwnError::whole("its uniform is not a struct").help("`struct Settings { size: vec2u, strength: f32 }`")
         );
     };
     let word = |offset: u32| offset as usize / 4;
@@ -212,12 +214,12 @@ fn is_words(module: &Module, ty: &Type) -> bool {
     is_scalar(&module.types[base], ScalarKind::Uint)
 }
 
-/// Refuses what no device has the memory for, by name; says how many bytes a workgroup shares.
+/// Refuses variables and types that exceed the memory limits. Returns the bytes that a workgroup shares.
 pub(super) fn check_memory(text: &str, module: &Module, most_shared: u32) -> Result<u32, OwnError> {
     let is_pixel = module.entry_points.is_empty();
     let bytes = |ty: Handle<Type>| module.types[ty].inner.size(module.to_ctx());
     let refuse = |at: Option<std::ops::Range<usize>>, name: &str, has: u32, most: u32| {
-        let problem = format!("`{name}` makes it {has} bytes; at most {most} are allowed");
+        let problem = format!("`{name}` brings its memory to {has} bytes; the limit is {most}");
         Err(OwnError::at(text, at.map_or(0, |at| at.start), problem))
     };
     let (mut private, mut shared) = (0_u32, 0_u32);
@@ -227,7 +229,7 @@ pub(super) fn check_memory(text: &str, module: &Module, most_shared: u32) -> Res
         if is_pixel && !pixel::is_allowed(variable.space) {
             let problem = format!("a pixel function cannot bind or share `{name}`");
             return Err(OwnError::at(text, at.map_or(0, |at| at.start), problem)
-                .help("settings come as a parameter: `settings: Settings`"));
+                .help("take settings as a parameter: `settings: Settings`"));
         }
         let (sum, most) = match variable.space {
             AddressSpace::Private => (&mut private, MAX_PRIVATE_BYTES),

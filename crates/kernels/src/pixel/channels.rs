@@ -1,9 +1,6 @@
-//! `channels`: red, green and blue through a table of 256 entries each.
+//! `channels`: red, green and blue, each through its own table of 256 entries; alpha is kept.
 //!
-//! Owns the packing of three tables and the row loop.
-//! Does not fold with neighbours: where the three are one, `table` does the same and folds.
-//!
-//! Always: alpha is kept.
+//! It does not fold with neighbours. If the three tables are equal, use `table`, which does the same and folds.
 
 use vramp_plan::Size;
 
@@ -14,7 +11,6 @@ use crate::sample::{Chance, KernelSample};
 use super::color;
 use super::table::{self, LookupTable};
 
-/// Red, green and blue through a table each.
 pub static CHANNELS: PixelFn = PixelFn {
     name: "channels",
     wgsl: include_str!("channels.wgsl"),

@@ -1,11 +1,8 @@
-//! `chromakey`: transparent where the colour is near a key.
+//! `chromakey`: reduces alpha if the colour is near a key colour. Red, green and blue are kept.
 //!
-//! Owns the distance between colours, what it does to alpha, and the row loop.
-//! Does not touch red, green or blue.
-//!
-//! Always: exact. Chroma counts in 1/31250 of a level, in which all weights are whole; a squared distance has 47 bits, and
-//! a distance is the whole number nearest to its root. A hard edge compares squares. A soft one is within a level of the
-//! formula where it is at least 1/20000 wide, a 78th of a level.
+//! The arithmetic is exact. Chroma is counted in 1/31250 of a level, in which all weights are integers. A squared
+//! distance has 47 bits, and a distance is the integer nearest to its root. A hard edge compares squares. A soft edge
+//! is within one level of the formula if it is at least 1/20000 wide, which is a 78th of a level.
 
 use vramp_plan::Size;
 
@@ -14,9 +11,9 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// A chroma key. Parameters: the key's chroma along both axes; the greatest square that is gone, as its nearest root and
-/// what is over; where the soft edge begins, its width (0 for a hard edge), a shift and a factor that bring distances to
-/// 2^31 at its end.
+/// Parameters: the key's chroma along both axes; the greatest squared distance that becomes transparent, as its nearest
+/// root and the remainder; the start of the soft edge, its width (0 for a hard edge), and a shift and a factor that map
+/// distances to 2^31 at its end.
 pub static CHROMAKEY: PixelFn = PixelFn {
     name: "chromakey",
     wgsl: include_str!("chromakey.wgsl"),
@@ -26,16 +23,17 @@ pub static CHROMAKEY: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// The weights of red, green and blue in 1/31250: blue's chroma, then red's.
+/// The weights of red, green and blue in 1/31250: for blue's chroma, then red's.
 const WEIGHTS: [[i32; 3]; 2] = [[-5273, -10_352, 15_625], [15_625, -13_084, -2541]];
-/// A distance of 1 in what is counted.
+/// A distance of 1 in these units.
 const UNIT: f64 = 31_250.0 * 255.0;
-/// Distances have less than this many bits on the way to a factor.
+/// Bits of a distance before it is multiplied by the factor.
 const DISTANCE_BITS: u32 = 16;
-/// All of alpha.
+/// Full alpha.
 const FULL: u32 = 1 << 16;
 
-/// The parameter words: what is no further from `key` than `similarity` is gone, and `smooth` further on all is kept.
+/// The parameter words. Colours up to a distance of `similarity` from `key` become transparent; colours `smooth`
+/// farther away keep their alpha.
 pub fn pack(key: [u8; 3], similarity: f64, smooth: f64) -> [u32; 8] {
     let chroma = WEIGHTS.map(|weights| weights.iter().zip(key).map(|(weight, v)| weight * i32::from(v)).sum::<i32>());
     let gone = (similarity * UNIT).powi(2).floor();
@@ -50,7 +48,7 @@ pub fn pack(key: [u8; 3], similarity: f64, smooth: f64) -> [u32; 8] {
     [signed(chroma[0]), signed(chroma[1]), root, over, start, width, shift, factor]
 }
 
-/// Pixels that are looked at together.
+/// Pixels that are tested together.
 const AT_ONCE: usize = 32;
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
@@ -78,11 +76,11 @@ struct KeyedPixels<'a> {
     soft: Soft,
 }
 
-/// A whole number from here on is in the lower bits of a double.
+/// Adding this to a double leaves its integer part in the lower bits.
 const UNITS: f64 = 4_503_599_627_370_496.0;
 
 impl Loop for KeyedPixels<'_> {
-    /// Most pixels are far from the key or at it, so the root is only taken where some of many lie in between.
+    /// Most pixels are far from the key or at it, so roots are only computed for groups in which a pixel is in between.
     #[inline(always)]
     fn run(self) {
         let KeyedPixels { pixels, chroma, gone, soft } = self;
@@ -106,7 +104,7 @@ impl Loop for KeyedPixels<'_> {
             } else {
                 for (pixel, square) in pixels.iter_mut().zip(squares) {
                     let word = u32::from_le_bytes(*pixel);
-                    // Never half way between two, since squares are whole.
+                    // Never half way between two integers, because squares are integers.
                     let root = ((square.sqrt() + UNITS).to_bits() as u32).cast_signed();
                     let beyond = (root - soft.start).clamp(0, soft.width).cast_unsigned();
                     let kept = (((beyond >> soft.shift) * soft.factor) >> 15).min(FULL);
@@ -118,7 +116,7 @@ impl Loop for KeyedPixels<'_> {
     }
 }
 
-/// Floats of 32 bits hold every sum of weights, and doubles every square: all is exact.
+/// A 32-bit float holds every sum of weights exactly, and a double every square.
 #[inline(always)]
 fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
     let levels = [word, word >> 8, word >> 16].map(|v| (v & 255).cast_signed() as f32);

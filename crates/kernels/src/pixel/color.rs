@@ -1,10 +1,8 @@
-//! Colour adjustments: the table or the matrix that each of them is.
+//! Colour adjustments: the tables and matrices of brightness, contrast, gamma, invert, posterize, saturation, hue and
+//! colormatrix.
 //!
-//! Owns the formulas of brightness, contrast, gamma, invert, posterize, saturation and hue, and those of colormatrix.
-//! Does not touch pixels: `table` and `matrix` do.
-//!
-//! Always: computed in double precision on the host, once per setting; levels are 0..=255, settings count in fractions
-//! of full.
+//! They are computed in double precision on the CPU, once per setting; `table` and `matrix` apply them to pixels.
+//! Levels are 0..=255, settings are fractions of full.
 
 use crate::sample::Chance;
 
@@ -13,7 +11,6 @@ use super::table::{LookupTable, table_of};
 /// A colour matrix: rows r, g, b, a of factors of r, g, b, a and of full (255).
 pub type ColorMatrix = [f64; 20];
 
-/// The matrix that changes nothing.
 pub const IDENTITY: ColorMatrix = [1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0.];
 
 /// `v + 255 amount`.
@@ -36,7 +33,7 @@ pub fn invert() -> LookupTable {
     table_of(|v| 255.0 - v)
 }
 
-/// The nearest of so many levels, at least two, equally spaced from 0 to 255.
+/// The nearest of `levels` levels, at least two, equally spaced from 0 to 255.
 pub fn posterize(levels: u16) -> LookupTable {
     let last = f64::from(levels.max(2) - 1);
     table_of(|v| (v * last / 255.0).round() * 255.0 / last)
@@ -50,7 +47,7 @@ pub fn saturation(amount: f64) -> ColorMatrix {
     }))
 }
 
-/// The chroma plane of Y, I, Q turned by an angle: `T^-1 R T`.
+/// The chroma plane of Y, I, Q rotated by an angle: `T^-1 R T`.
 pub fn hue(degrees: f64) -> ColorMatrix {
     const T: Three = [[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]];
     let (sin, cos) = degrees.to_radians().sin_cos();
@@ -58,12 +55,12 @@ pub fn hue(degrees: f64) -> ColorMatrix {
     of_colors(product(&inverse(&T), &product(&turn, &T)))
 }
 
-/// Twenty numbers as they are; none where there are not twenty, or one is not finite.
+/// Twenty numbers, unchanged. Returns `None` if there are not twenty, or one is not finite.
 pub fn colormatrix(numbers: &[f64]) -> Option<ColorMatrix> {
     ColorMatrix::try_from(numbers).ok().filter(|m| m.iter().all(|f| f.is_finite()))
 }
 
-/// A table of any of the adjustments, or one that nothing simple describes.
+/// The table of a random adjustment, or random entries.
 pub(super) fn drawn(chance: &mut Chance) -> LookupTable {
     match chance.below(6) {
         0 => brightness(chance.between(-0.5, 0.5)),
@@ -77,7 +74,7 @@ pub(super) fn drawn(chance: &mut Chance) -> LookupTable {
 
 type Three = [[f64; 3]; 3];
 
-/// A matrix on red, green and blue; alpha is kept.
+/// A matrix on red, green and blue that keeps alpha.
 fn of_colors(m: Three) -> ColorMatrix {
     let mut matrix = IDENTITY;
     for (row, factors) in matrix.chunks_exact_mut(5).zip(m) {
@@ -92,7 +89,7 @@ fn product(a: &Three, b: &Three) -> Three {
 
 /// By cofactors: for three rows that is as exact as doubles are.
 fn inverse(m: &Three) -> Three {
-    // Of the entry at i, j: counting round from there on, the signs come by themselves.
+    // The cofactor of entry i, j. Cyclic indices give the right signs.
     let cofactor = |i: usize, j: usize| {
         let after = |di: usize, dj: usize| m[(i + di) % 3][(j + dj) % 3];
         after(1, 1) * after(2, 2) - after(1, 2) * after(2, 1)

@@ -1,11 +1,8 @@
-//! `cube`: colours looked up in a cube of colours, between the four corners of a tetrahedron.
+//! `cube`: a 3D colour table, with tetrahedral interpolation between four entries. Alpha is kept.
 //!
-//! Owns the fixed-point form of a cube, where each level lies in it, and the row loop.
-//! Does not read files.
-//!
-//! Always: where a level lies is decided once, in doubles, and has 14 fraction bits; entries have as many as 16 bits
-//! leave them, from 7 (all between -1 and 1) to 3; a sum is rounded once, half up, and alpha is kept. A cube that
-//! would be larger than the table of all colours is that table, in bytes.
+//! The position of each level in the cube is computed once, in doubles, and has 14 fraction bits. Entries have as many
+//! fraction bits as 16 bits allow, from 7 (all values between -1 and 1) to 3. A sum is rounded once, half up. A cube
+//! that would be larger than the table of all colours is replaced by that table, in bytes.
 
 use vramp_plan::Size;
 
@@ -15,8 +12,8 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 use crate::simd::four::{self, AT_ONCE, Entries};
 
-/// A cube of colours. Parameters: entries along an edge, fraction bits of their levels, whether they are bytes. Small
-/// data: the places of the levels of red, green and blue, then the entries, red fastest.
+/// Parameters: entries along an edge, fraction bits of their values, whether they are bytes. Small data: the positions
+/// of the levels of red, green and blue, then the entries, red fastest.
 pub static CUBE: PixelFn = PixelFn {
     name: "cube",
     wgsl: include_str!("cube.wgsl"),
@@ -27,24 +24,22 @@ pub static CUBE: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// The most entries along an edge.
+/// The maximum number of entries along an edge.
 pub const MOST_ALONG: u32 = 256;
-/// Values of entries up to this far from 0 can be held: with more, neither 16 bits nor the fraction bits of places would
-/// leave a result within a level.
+/// The maximum absolute value of an entry. Beyond it, neither 16 bits nor the fraction bits of positions keep a result
+/// within one level.
 pub const MOST_VALUE: f64 = 16.0;
 
-/// A cube as it is packed.
+/// A packed cube.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
-    /// The parameter words.
     pub words: [u32; 3],
-    /// The small data.
     pub small: Vec<u32>,
 }
 
-/// Packs a cube with so many entries along an edge, red fastest, full being 1; `places` says for each level of red,
-/// green and blue where it lies, from 0 to 1. None where the number of entries is another, an edge has less than 2 or
-/// more than [`MOST_ALONG`], or a value is not a number or above [`MOST_VALUE`].
+/// Packs a cube with `along` entries along an edge, red fastest, where 1 is full. `places` holds the position of each
+/// level of red, green and blue, from 0 to 1. Returns `None` if the number of entries does not match, an edge has less
+/// than 2 or more than [`MOST_ALONG`], or a value is not a number or above [`MOST_VALUE`].
 pub fn pack(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Option<Packed> {
     let edge = along as usize;
     let most = entries.as_flattened().iter().fold(0.0_f64, |most, v| most.max(f64::from(v.abs())));
@@ -65,22 +60,22 @@ pub fn pack(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Optio
     Some(Packed { words: [along, bits, 0], small })
 }
 
-/// Bytes of small data of a cube with so many entries along an edge.
+/// Bytes of small data of a cube with this many entries along an edge.
 pub fn small_bytes(along: u32) -> u64 {
     let entries = 2 * u64::from(along.min(MOST_ALONG)).pow(3);
     4 * (3 * 256 + entries.min(ALL_COLORS as u64))
 }
 
-/// Words of a table that says for every colour what becomes of it.
+/// Words of a table of all colours.
 const ALL_COLORS: usize = 1 << 24;
-/// The most fraction bits with which full fits 16 bits with a sign.
+/// The maximum fraction bits with which full fits 16 signed bits.
 const MOST_BITS: u32 = 7;
 const FRACTION_BITS: u32 = 14;
 const ONE: i32 = 1 << FRACTION_BITS;
-/// Words of the places in front of the entries.
+/// Words of the positions, which precede the entries.
 const PLACES: usize = 768;
 
-/// Where levels lie: the entry below and the fraction on the way to the next, which may be whole at the end.
+/// The position of each level: the entry below and the fraction to the next, which may be 1 at the end.
 fn positions(along: u32, places: &[[f64; 256]; 3]) -> Vec<u32> {
     let last = f64::from(along - 1);
     let position = |place: &f64| {
@@ -91,7 +86,7 @@ fn positions(along: u32, places: &[[f64; 256]; 3]) -> Vec<u32> {
     places.as_flattened().iter().map(position).collect()
 }
 
-/// The table of all colours, from a cube that is larger than that.
+/// The table of all colours, computed from a cube that is larger than it.
 fn all_colors(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Packed {
     let (edge, last) = (along as usize, f64::from(along - 1));
     let split = |place: f64| {
@@ -137,7 +132,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
 }
 
-/// Finds the four corners of each pixel's tetrahedron and their weights.
+/// Finds the four entries of each pixel and their weights.
 struct Find<'a> {
     pixels: &'a [Pixel],
     along: u32,
@@ -198,7 +193,7 @@ impl Loop for Find<'_> {
     }
 }
 
-/// Cubes of small and of the greatest values, and such as they are when all colours are a table.
+/// Cubes with small and with the greatest values, and ones that become a table of all colours.
 fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let mut drawn = Vec::new();
     for most in [1.0, 2.0, MOST_VALUE] {
@@ -226,7 +221,7 @@ mod tests {
         [std::array::from_fn(|v| v as f64 / 255.0); 3]
     }
 
-    /// A cube in which every colour is itself, but for red, which is turned over.
+    /// A cube that keeps every colour, except that red is inverted.
     fn same(along: u32) -> Vec<[f32; 3]> {
         let value = |v: u32| v as f32 / (along - 1) as f32;
         let colors = (0..along.pow(3)).map(|i| [i % along, i / along % along, i / along / along].map(value));
@@ -245,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cube_is_refused() {
+    fn data_that_is_not_a_cube_is_refused() {
         assert_eq!(pack(3, &same(2), &straight()), None);
         assert_eq!(pack(1, &[[0.0; 3]], &straight()), None);
         assert_eq!(pack(257, &[], &straight()), None);

@@ -1,9 +1,6 @@
-//! `curve`: three rows around a given row in each column.
+//! `curve`: a curve three rows high, given by its middle row in each column.
 //!
-//! Owns which pixels the curve covers.
-//! Does not compute the curve: the row of each column is decided once per frame on the host.
-//!
-//! Always: rows outside the curve's reach are not visited.
+//! The rows are computed once per frame on the CPU. Rows of the frame that the curve does not reach are not visited.
 
 use vramp_plan::Size;
 
@@ -12,7 +9,7 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// A curve over the picture. Small data: the middle row of each column. Parameters: colour, least and greatest row.
+/// Small data: the middle row of each column. Parameters: colour, least and greatest row.
 pub static CURVE: PixelFn = PixelFn {
     name: "curve",
     wgsl: include_str!("curve.wgsl"),
@@ -41,7 +38,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     args.frame.level.run(Curve { pixels, middles, y: args.y, color: args.frame.words[0].to_le_bytes() });
 }
 
-/// Columns that are asked about together.
+/// Columns that are tested together.
 const AT_ONCE: usize = 64;
 
 struct Curve<'a> {
@@ -52,10 +49,10 @@ struct Curve<'a> {
 }
 
 impl Loop for Curve<'_> {
-    /// Most columns are not covered, and many are asked about at once: 0.02 ms instead of 0.26 for 300 rows of 1920.
+    /// Most columns are not covered, so many are tested at once: 0.02 ms instead of 0.26 for 300 rows of 1920.
     #[inline(always)]
     fn run(self) {
-        // What wraps around is further away than one.
+        // Differences that wrap around are greater than 2.
         let covered = |middle: &u32| self.y.wrapping_sub(*middle).wrapping_add(1) <= 2;
         for (middles, pixels) in self.middles.chunks(AT_ONCE).zip(self.pixels.chunks_mut(AT_ONCE)) {
             if middles.iter().fold(false, |any, middle| any | covered(middle)) {

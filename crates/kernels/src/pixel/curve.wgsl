@@ -1,5 +1,6 @@
 // A curve three rows high.
-// small data: for each column the middle row of the curve, a signed number
+// in: a pixel; out: the colour on the curve, otherwise the pixel
+// small: for each column the middle row of the curve, a signed number
 // params: 0 colour, packed
 fn curve(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let middle = bitcast<i32>(small(u32(at.x)));

@@ -1,15 +1,13 @@
-//! `glyphs`: text that has been set, as coverage in one colour.
+//! `glyphs`: text in one colour, as coverage masks.
 //!
-//! Owns how coverage becomes pixels, and how masks at their places become one picture of coverage.
-//! Does not shape text or draw outlines: it is given masks and their places.
+//! It receives masks and their positions; shaping text and drawing outlines is left to others. The colour is composited
+//! over the pixel with an opacity of coverage times its alpha, by the rule of `over.rs`. If glyphs overlap, the greater
+//! coverage counts, so their order does not matter and rounding happens once. Pixels without coverage keep their value.
+//! A row is visited from its first to its last coverage.
 //!
-//! Always: the colour lies over the pixel, as opaque as coverage times its alpha, so alpha and colour follow the rule
-//! of `over.rs`. Where glyphs overlap the greater coverage counts, so their order does not matter and rounding happens
-//! once. Pixels without coverage stay as they are. A row is visited from its first to its last coverage.
-//!
-//! Masks are put together on the host, once per change of the text, and not per pixel: a software driver goes through a
-//! loop over glyphs for every pixel of the frame, inside or outside the text, which took 8 of the 25 ms of CPU time
-//! that a 640x480 demo frame cost.
+//! Masks are merged into one coverage image on the CPU when the text changes, not per pixel. A loop over glyphs in the
+//! shader runs for every pixel of the frame on a software driver, inside or outside the text; it took 8 of the 25 ms of
+//! CPU time of a 640x480 demo frame.
 
 use vramp_plan::Size;
 
@@ -20,8 +18,8 @@ use crate::simd::Loop;
 
 use super::over;
 
-/// Coverage in one colour. Small data: the coverage of a box, row by row, four to a word. Parameters: colour, amount,
-/// the box, words to a row, one unused.
+/// Small data: the coverage of a box, row by row, four to a word. Parameters: colour, amount, the box, words per row,
+/// one unused.
 pub static GLYPHS: PixelFn = PixelFn {
     name: "glyphs",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("glyphs.wgsl")),
@@ -33,23 +31,19 @@ pub static GLYPHS: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// A mask and its place in the frame.
+/// A coverage mask and its position in the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Glyph {
-    /// Its left column.
     pub x: i32,
-    /// Its top row.
     pub y: i32,
-    /// Its columns.
     pub width: u16,
-    /// Its rows.
     pub height: u16,
-    /// The first of its `width * height` coverages in the atlas, row by row.
+    /// Index of the first of its `width * height` coverages in the atlas, row by row.
     pub at: u32,
 }
 
-/// The parameter words of glyphs in one colour on a frame of this size, with their coverage in `small`, whose memory is
-/// used again. What lies outside the frame is left out. None where a mask reaches beyond the atlas.
+/// The parameter words of glyphs in one colour on a frame of this size. Writes their coverage to `small`, whose memory
+/// is reused. Glyphs are clipped to the frame. Returns `None` if a mask exceeds the atlas.
 pub fn pack(
     color: Pixel,
     atlas: &[u8],
@@ -82,7 +76,7 @@ pub fn pack(
     Some([u32::from_le_bytes(color), amount, left, right, top, bottom, row_words, 0])
 }
 
-/// Puts a row of coverage into a row of the box, where it is greater than what is there.
+/// Writes a row of coverage into a row of the box, keeping the greater value.
 fn put(coverage: &[u8], row: &mut [u32], first: u32) {
     for (x, cover) in (first..).zip(coverage) {
         let (word, shift) = (&mut row[(x / 4) as usize], x % 4 * 8);
@@ -92,7 +86,7 @@ fn put(coverage: &[u8], row: &mut [u32], first: u32) {
     }
 }
 
-/// Columns and rows of a frame, each from and up to.
+/// Columns and rows of a frame, as half-open ranges.
 #[derive(Debug, Clone, Copy, Default)]
 struct ClipRect {
     left: u32,
@@ -102,7 +96,7 @@ struct ClipRect {
 }
 
 impl ClipRect {
-    /// What of a glyph lies inside the frame.
+    /// The part of a glyph inside the frame.
     fn of(glyph: &Glyph, size: Size) -> Option<ClipRect> {
         let inside = |from: i32, extent: u16, side: u32| {
             let clip = |at: i64| at.clamp(0, i64::from(side)) as u32;
@@ -123,7 +117,7 @@ impl ClipRect {
     }
 }
 
-/// The coverage of a row: the column it begins at, and its words.
+/// The coverage of a row: its first column, and its words.
 fn coverage<'a>(args: &FnArgs<'a>, y: u32) -> (u32, &'a [u32]) {
     let (left, top, bottom, row_words) = (args.words[2], args.words[4], args.words[5], args.words[6] as usize);
     if y < top || y >= bottom {
@@ -141,7 +135,7 @@ fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
     Spans::NONE.and(column(first), column(last + 1).min(i64::from(args.words[3])), args.size)
 }
 
-/// Pixels whose coverage is looked at together.
+/// Pixels whose coverage is unpacked together.
 const AT_ONCE: usize = 1024;
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
@@ -151,7 +145,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     if words.is_empty() {
         return;
     }
-    // The composer asks within the spans; whoever asks elsewhere finds no coverage there.
+    // The composer stays within the spans; a caller that does not finds no coverage outside of them.
     let skipped = (left.saturating_sub(args.x) as usize).min(pixels.len());
     let (mut pixels, mut x) = (&mut pixels[skipped..], args.x.max(left) - left);
     let width = (frame.words[3] - left).saturating_sub(x) as usize;

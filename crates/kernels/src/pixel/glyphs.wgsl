@@ -1,9 +1,9 @@
-// Text that has been set: coverage in one colour.
-// out: the colour over the pixel, as opaque as the coverage times the colour's alpha; pixels without coverage stay as
-// they are
-// small data: the coverage of a box, row by row, four to a word
-// params: 0 colour, 1 amount of coverage with 15 fraction bits, 2..5 the box: x from and to, y from and to, 6 words to
-// a row of it
+// Text: coverage in one colour.
+// in: a pixel; out: the colour over the pixel, with opacity coverage times the colour's alpha; unchanged without
+//   coverage
+// small: the coverage of a box, row by row, four to a word
+// params: 0 colour, 1 amount of coverage with 15 fraction bits, 2..5 the box: x from and to, y from and to, 6 words per
+//   row of it
 fn glyphs(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     if (at.x < int(k + 2u) || at.x >= int(k + 3u) || at.y < int(k + 4u) || at.y >= int(k + 5u)) {
         return c;

@@ -1,7 +1,4 @@
-//! `gray`: the weighted mean of red, green and blue into all three.
-//!
-//! Owns the weights, in fifteen fraction bits, and the row loop.
-//! Does not touch alpha.
+//! `gray`: replaces red, green and blue by their weighted mean; alpha is kept. Weights have fifteen fraction bits.
 
 use vramp_plan::Size;
 
@@ -10,11 +7,10 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::{self, Loop};
 
-/// Gray.
 pub static GRAY: PixelFn =
     PixelFn { name: "gray", wgsl: include_str!("gray.wgsl"), row, samples: Some(samples), ..PixelFn::PLAIN };
 
-/// The gray value of a packed pixel. In 32-bit lanes, since every factor fits 16 bits and vectors multiply those best.
+/// The grey value of a packed pixel. Every factor fits 16 bits, which vectors multiply fastest.
 #[inline(always)]
 pub(crate) fn gray(pixel: u32) -> u32 {
     (9798 * (pixel & 255) + 19235 * ((pixel >> 8) & 255) + 3735 * ((pixel >> 16) & 255) + 16384) >> 15

@@ -1,9 +1,7 @@
-//! `markers`: squares in the corners and a border on top of them.
+//! `markers`: squares in the corners, and a border over them.
 //!
-//! Owns where they are and their two colours, from one pulse value.
-//! Does not compute the pulse: that is done once per frame in double precision.
-//!
-//! Always: only the corners and the five outermost rows and columns are visited.
+//! Both colours follow from one pulse value, which is computed once per frame in double precision. Only the corners and
+//! the five outermost rows and columns are visited.
 
 use vramp_plan::Size;
 
@@ -11,7 +9,6 @@ use crate::function::{FnArgs, PixelFn, RowArgs, Spans};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// Corner squares and a border.
 pub static MARKERS: PixelFn = PixelFn {
     name: "markers",
     wgsl: include_str!("markers.wgsl"),
@@ -47,7 +44,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     if y < BORDER || y >= h - BORDER {
         return pixels.fill(border);
     }
-    // The columns from one up to another, as far as they are among the pixels.
+    // Fills a range of columns, clipped to the pixels.
     let mut fill = |from: i64, to: i64, color: Pixel| {
         let count = pixels.len();
         let place = |x: i64| ((x - i64::from(args.x)).max(0) as usize).min(count);

@@ -1,6 +1,6 @@
-// Corner squares, then the outermost five rows and columns on top.
+// Corner squares, and the outermost five rows and columns over them.
+// in: a pixel; out: (255, p, 0) in squares, (128, 255 - p, p) in the border, both opaque; otherwise the pixel
 // params: 0 side of a square, 1 pulse p
-// squares are (255, p, 0), the border is (128, 255 - p, p), both opaque
 fn markers(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let size = frame_size();
     let p = int(k + 1u);

@@ -1,10 +1,7 @@
-//! `matrix`: each channel a sum of all four and a constant, in fixed point.
+//! `matrix`: a colour matrix in fixed point: each channel is a sum of all four and a constant.
 //!
-//! Owns the fixed-point form of a matrix and the row loops.
-//! Does not choose matrices: `color` does.
-//!
-//! Always: 12 fraction bits on both sides, so that rounding the factors moves a sum by less than an eighth of a level;
-//! sums that could leave 32 bits are refused when the matrix is made.
+//! Factors have 12 fraction bits, so rounding them changes a sum by less than an eighth of a level. [`pack`] refuses
+//! matrices whose sums could overflow 32 bits. The matrices come from `color`.
 
 use vramp_plan::Size;
 
@@ -15,7 +12,6 @@ use crate::simd::{self, Loop};
 
 use super::color::{self, ColorMatrix};
 
-/// A colour matrix.
 pub static MATRIX: PixelFn = PixelFn {
     name: "matrix",
     wgsl: include_str!("matrix.wgsl"),
@@ -25,12 +21,12 @@ pub static MATRIX: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// What a factor of one is in fixed point.
+/// A factor of one in fixed point.
 pub const ONE: f64 = 4096.0;
 
-/// The parameter words of a matrix. None where a sum could leave 32 bits, or a factor is not a number.
+/// The parameter words of a matrix. Returns `None` if a sum could overflow 32 bits, or a factor is not a number.
 pub fn pack(m: &ColorMatrix) -> Option<[u32; 20]> {
-    // The half for rounding, and what rounding four factors and a constant can add.
+    // The half for rounding, and the maximum effect of rounding four factors and a constant.
     const ROUNDING: f64 = ONE / 2.0 + 4.0 * 255.0 / 2.0 + 1.0;
     let mut words = [0; 20];
     for (row, five) in m.chunks_exact(5).enumerate() {
@@ -60,12 +56,12 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
 }
 
-// Both loops work on packed pixels, a channel at a time, in 32-bit lanes: that is what vectors are good at.
+// Both loops work on packed pixels, one channel at a time, in 32-bit lanes, which vectorises well.
 
-/// Where floats of 32 bits count one by one.
+/// From this number on, consecutive 32-bit floats are consecutive integers.
 const UNITS: f32 = 8_388_608.0;
 
-/// Whether every sum of a matrix, and [`UNITS`] more, is a whole number that a float holds exactly.
+/// Whether every sum of a matrix, plus [`UNITS`], is an integer that a float holds exactly.
 fn fits_floats(m: &[i32; 20]) -> bool {
     m.chunks_exact(5).take(3).all(|row| {
         let (factors, constant) = (row[..4].iter().map(|f| i64::from(f.abs())).sum::<i64>(), i64::from(row[4].abs()));
@@ -73,8 +69,8 @@ fn fits_floats(m: &[i32; 20]) -> bool {
     })
 }
 
-/// Red, green and blue from each other; alpha kept. What saturation and hue need. The sums are whole numbers, and
-/// exact, but they are floats: vectors of every age multiply and clamp those. Without SSE4.1 2.4 ms for a picture of
+/// Red, green and blue from each other, alpha kept: the case of saturation and hue. The sums are exact integers, stored
+/// in floats, because every generation of vector instructions multiplies and clamps those. Without SSE4.1, 2.4 ms for
 /// 1920x1080 instead of 4.4.
 struct Colors<'a> {
     pixels: &'a mut [Pixel],
@@ -91,7 +87,7 @@ impl Loop for Colors<'_> {
             let [r, g, b] = [word, word >> 8, word >> 16].map(|v| (v & 255).cast_signed() as f32);
             let sum = |i: usize| {
                 let sum = m[5 * i] * r + m[5 * i + 1] * g + m[5 * i + 2] * b + constant[i];
-                // Counting from UNITS on, the whole number is what the lower bits say.
+                // Above UNITS, the lower bits of the float are the integer.
                 (sum.clamp(UNITS, UNITS + (256.0 * ONE as f32 - 1.0)).to_bits() >> 12) & 255
             };
             *pixel = (sum(0) | (sum(1) << 8) | (sum(2) << 16) | (word & 0xff00_0000)).to_le_bytes();
@@ -123,7 +119,7 @@ fn level(sum: i32) -> u32 {
     (sum >> 12).clamp(0, 255).cast_unsigned()
 }
 
-/// With all factors drawn, some are so great that they leave 16 bits in fixed point.
+/// If all factors are drawn, some exceed 16 bits in fixed point.
 fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let turned = color::hue(f64::from(chance.below(360)));
     let [near, far] = [2.0, 40.0].map(|most| turned.map(|factor| factor + chance.between(-most, most)));

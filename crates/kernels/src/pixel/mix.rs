@@ -1,11 +1,8 @@
-//! `mix`: another picture blended into the frame.
+//! `mix`: blends another image of the same size into the frame, in one of six modes.
 //!
-//! Owns the six ways in which two pixels become one, in fixed point.
-//! Does not scale: both pictures are of one size.
-//!
-//! Always: the amount has 14 fraction bits (15 for `over`), sums stay within 31 bits, rounding happens once, half up,
-//! after clamping. `mix` treats four channels alike; `over` is straight-alpha over, see `over.rs`; the others go from a
-//! towards f(a, b) in red, green and blue, with f not rounded by itself, and keep a's alpha.
+//! The amount has 14 fraction bits (15 for `over`). Sums stay within 31 bits and are rounded once, half up, after
+//! clamping. `mix` treats all four channels alike. `over` is straight-alpha over, see `over.rs`. The other modes move
+//! red, green and blue from a towards f(a, b), where f is not rounded separately, and keep a's alpha.
 
 use vramp_plan::Size;
 
@@ -16,7 +13,7 @@ use crate::simd::{self, Loop};
 
 use super::over;
 
-/// Another picture blended in. Parameters: mode, amount.
+/// Parameters: mode, amount. The other image is the extra input.
 pub static MIX: PixelFn = PixelFn {
     name: "mix",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("mix.wgsl")),
@@ -27,7 +24,7 @@ pub static MIX: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// How two pixels become one; a is the frame's, b the other picture's.
+/// A blend mode; a is the frame's pixel, b the other image's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// (1 - amount) a + amount b, on all four channels.
@@ -49,10 +46,10 @@ impl Mode {
     pub const ALL: [Mode; 6] = [Mode::Mix, Mode::Over, Mode::Add, Mode::Multiply, Mode::Screen, Mode::Difference];
 }
 
-/// What an amount of one is in fixed point.
+/// An amount of one in fixed point.
 const ONE: i32 = 1 << 14;
 
-/// The parameter words; what of the amount lies outside 0..=1 is clamped.
+/// The parameter words; the amount is clamped to 0..=1.
 pub fn pack(mode: Mode, amount: f64) -> [u32; 2] {
     let fixed = match mode {
         Mode::Over => over::amount(amount),
@@ -61,7 +58,7 @@ pub fn pack(mode: Mode, amount: f64) -> [u32; 2] {
     [mode as u32, fixed]
 }
 
-/// Without another picture nothing changes.
+/// Without another image nothing changes.
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let Some(side) = args.side else { return };
     let other = &side.row(args.y)[args.x as usize..][..pixels.len()];
@@ -100,7 +97,7 @@ impl Loop for Blend<'_> {
 /// Pixels whose alpha is replaced together.
 const AT_ONCE: usize = 128;
 
-/// Applies a loop over channels to red, green and blue: alpha meets the value that changes nothing.
+/// Applies a loop over channels to red, green and blue. Alpha is mixed with a neutral value, which keeps it.
 #[inline(always)]
 fn each_color(pixels: &mut [Pixel], other: &[Pixel], neutral: u8, f: impl Fn(&mut [u8], &[u8])) {
     let mut b = [[0; 4]; AT_ONCE];
@@ -150,7 +147,7 @@ fn screen(a: &mut [u8], b: &[u8], t: i32) {
     }
 }
 
-/// An amount in two halves of seven bits, the upper one up to 128.
+/// An amount in two halves of seven bits; the upper one is at most 128.
 #[derive(Debug, Clone, Copy)]
 struct Split {
     upper: i16,
@@ -163,14 +160,14 @@ impl Split {
     }
 }
 
-/// `(d t + 8192) >> 14` for a difference of levels, without leaving 16 bits: vectors multiply those four times faster
-/// than 32 where the processor is taken to be the oldest. What the lower half's shift cuts off cannot change the rest.
+/// `(d t + 8192) >> 14` for a difference of levels, within 16 bits: with baseline instructions, vectors multiply those
+/// four times faster than 32 bits. The bits that the lower half's shift cuts off cannot change the result.
 #[inline(always)]
 fn part(d: i16, t: Split) -> i16 {
     (d * t.upper + ((d * t.lower) >> 7) + 64) >> 7
 }
 
-/// `d` counts in 1/255 levels; the sum is never negative. v / 255 is (v + 1 + v / 256) / 256 for what 16 bits hold.
+/// `d` counts in 1/255 levels; the sum is never negative. v / 255 is (v + 1 + v / 256) / 256 for 16-bit v.
 #[inline(always)]
 fn in_255ths(a: i32, d: i32, t: i32) -> u8 {
     let v = (a * (255 * ONE) + d * t + 255 * ONE / 2) >> 14;
@@ -188,7 +185,7 @@ mod tests {
 
     #[test]
     fn every_loop_equals_its_formula_in_wide_integers_for_every_pair_of_levels() {
-        // As `mix.wgsl` has them.
+        // The formulas of `mix.wgsl`.
         let toward = |a: i32, d: i32, t: i32| (a + ((d * t + 8192) >> 14)).min(255);
         let in_255ths = |a: i32, d: i32, t: i32| ((a * 4_177_920 + d * t + 2_088_960) >> 14) / 255;
         for t in [0, 1, 2, 3, 4915, 8191, 8192, 8193, 12345, 16383, 16384] {

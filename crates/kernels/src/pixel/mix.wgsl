@@ -1,7 +1,7 @@
-// Another picture blended in, mode by mode.
-// in: a pixel a, and the other picture's pixel b at the same place
+// Another image blended in.
+// in: a pixel a, and the other image's pixel b at the same position
 // out: mode 0 mix: between a and b, four channels; 1 over: b over a; 2 add, 3 multiply, 4 screen, 5 difference: red,
-// green and blue between a and the mode's result, a's alpha kept
+//   green and blue between a and the mode's result, a's alpha kept
 // params: 0 mode, 1 amount with 14 fraction bits (mode 1: with 15)
 fn mix(a: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let b = unpack_pixel(side(u32(at.y) * u32(frame_size().x) + u32(at.x)));

@@ -1,8 +1,7 @@
-//! Pixel functions, one file each with its WGSL beside it.
+//! Pixel functions, one file each, with the WGSL of the same name beside it.
 //!
-//! Owns the list, the arithmetic that several of them share (`over`) and the tables and matrices of colour adjustments
-//! (`color`).
-//! Does not loop over frames: the composer does.
+//! Two modules are not functions: `over` is arithmetic that several share, and `color` computes the tables and matrices
+//! of colour adjustments.
 
 pub mod channels;
 pub mod chromakey;
@@ -21,7 +20,6 @@ pub mod threshold;
 
 use crate::function::PixelFn;
 
-/// Every pixel function.
 pub static ALL: &[&PixelFn] = &[
     &channels::CHANNELS,
     &chromakey::CHROMAKEY,

@@ -1,18 +1,18 @@
-//! `over`: one colour on top of another, with straight alpha.
+//! `over`: one colour composited over another, with straight alpha.
 //!
-//! Owns the arithmetic that `overlay`, `glyphs` and `mix` share, on both sides.
-//! Does not go over pixels by itself: it is no pixel function, and its WGSL is joined in front of theirs.
+//! This is not a pixel function but arithmetic that `overlay`, `glyphs` and `mix` share; its WGSL is prepended to
+//! theirs.
 //!
-//! Always: opacity counts in 1/4080, sixteen steps to a level of alpha; from there on results are exact fractions,
-//! rounded once, half up. With as the opacity and ab the alpha below: ao = as + ab(1 - as) and
-//! c = (cs as + cb ab(1 - as)) / ao, or 0 where ao is 0. Nothing leaves 31 bits.
+//! Opacity is counted in 1/4080, sixteen steps per level of alpha. From there on results are exact fractions, rounded
+//! once, half up. With the opacity as and the alpha below ab: ao = as + ab(1 - as) and c = (cs as + cb ab(1 - as)) /
+//! ao, or 0 if ao is 0. No number exceeds 31 bits.
 
 use crate::picture::Pixel;
 
 /// Full opacity.
 const FULL: i32 = 4080;
 
-/// A factor of opacity in fixed point with 15 fraction bits; what is outside 0..=1 is clamped.
+/// A factor of opacity in fixed point with 15 fraction bits, clamped to 0..=1.
 pub(super) fn amount(factor: f64) -> u32 {
     (factor.clamp(0.0, 1.0) * 32768.0).round() as u32
 }
@@ -23,7 +23,7 @@ pub(super) fn opacity(alpha: u8, amount: i32) -> i32 {
     (i32::from(alpha) * amount + 1024) >> 11
 }
 
-/// The colour `top`, as opaque as `s` says, on top of a pixel.
+/// Composites the colour `top`, with opacity `s`, over a pixel.
 #[inline(always)]
 pub(super) fn over(below: Pixel, top: Pixel, s: i32) -> Pixel {
     let [alpha, opaque] = [i32::from(below[3]), 255];
@@ -41,7 +41,7 @@ pub(super) fn over(below: Pixel, top: Pixel, s: i32) -> Pixel {
     each(&|top, below| (2 * (top * (255 * s) + below * rest) + n) / (2 * n), (whole + FULL / 2) / FULL)
 }
 
-/// [`over`] for a row: `top` brings its own alpha, which counts times `amount`.
+/// [`over`] for a row: the opacity is the alpha of `top` times `amount`.
 #[inline(always)]
 pub(super) fn over_row(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     for (below, top) in below.chunks_mut(CHUNK).zip(top.chunks(CHUNK)) {
@@ -53,8 +53,8 @@ pub(super) fn over_row(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
-/// One colour over a row, with the coverage of each pixel in place of its alpha. Pixels without coverage stay as they
-/// are, invisible ones too.
+/// Composites one colour over a row, with the coverage of each pixel in place of its alpha. Pixels without coverage
+/// keep their value, even if they are transparent.
 #[inline(always)]
 pub(super) fn over_covered(below: &mut [Pixel], color: Pixel, cover: &[u8], amount: i32) {
     let mut top = [[0; 4]; CHUNK];
@@ -78,14 +78,14 @@ fn is_opaque(pixels: &[Pixel]) -> bool {
     pixels.iter().fold(u32::MAX, |all, p| all & u32::from_le_bytes(*p)) >> 24 == 255
 }
 
-/// Pixels that are looked at together, to find out whether the loop without divisions will do.
+/// Pixels that are tested together for the loop without divisions.
 const CHUNK: usize = 64;
 
-/// Where floats of 32 bits count one by one.
+/// From this number on, consecutive 32-bit floats are consecutive integers.
 const UNITS: f32 = 8_388_608.0;
 
-/// In floats of 32 bits, since vectors of every age multiply them: every number here is whole and below 2^24, so exact.
-/// Where 2^23 was added, the lower bits say the whole number.
+/// Uses 32-bit floats, because every generation of vector instructions multiplies them. Every number here is an integer
+/// below 2^24, so it is exact. After adding 2^23, the lower bits are the integer.
 #[inline(always)]
 fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     let amount = amount as f32;
@@ -103,8 +103,8 @@ fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
-/// Vectors have no integer division. A quotient is guessed in floats of 32 bits, to the nearest whole number: that is
-/// the right one or the next, and the remainder tells which.
+/// Vectors have no integer division. A 32-bit float quotient, rounded to the nearest integer, is the right one or one
+/// more, and the remainder tells which.
 #[inline(always)]
 fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     for (below, top) in below.iter_mut().zip(top) {
@@ -125,7 +125,7 @@ fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
-/// v / 255, for what 16 bits hold. x / 4080 is (x / 16) / 255.
+/// v / 255 for 16-bit v. x / 4080 is (x / 16) / 255.
 #[inline(always)]
 fn in_255ths(v: u32) -> u32 {
     (v + 1 + (v >> 8)) >> 8

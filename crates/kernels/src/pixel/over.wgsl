@@ -1,18 +1,18 @@
-// Straight-alpha over: a colour on top of a pixel. Joined in front of the functions that use it.
-// s: how opaque the colour is, in 1/4080
-// out: alpha and colour as whole fractions, each rounded once, half up; nothing visible gives zeros
+// Straight-alpha over: a colour composited over a pixel. Prepended to the functions that use it.
+// in: a pixel, a colour, and s, its opacity in 1/4080
+// out: alpha and colour as exact fractions, each rounded once, half up; zeros if nothing is visible
 fn over(c: vec4<i32>, top: vec3<i32>, s: i32) -> vec4<i32> {
     let below = c.w * (4080 - s);
     let whole = 255 * s + below;
     let n = max(whole, 1);
     let rgb = over_divided(2 * (top * (255 * s) + c.xyz * below) + vec3<i32>(n), 2 * n);
-    // Divided by 4080: 16 of it by a shift, the rest as it is exact below 65535.
+    // Division by 4080: by 16 with a shift, the rest with a formula that is exact below 65535.
     let sixteenth = (whole + 2040) >> 4u;
     return vec4<i32>(rgb, (sixteenth + 1 + (sixteenth >> 8u)) >> 8u);
 }
 
-// Whole quotients up to 255: a float's guess is off by one at most, which the remainder shows. Software drivers divide
-// whole numbers one lane after another.
+// Integer quotients up to 255. A float estimate is off by at most one, which the remainder shows. Software drivers
+// divide integers one lane after another.
 fn over_divided(n: vec3<i32>, d: i32) -> vec3<i32> {
     let guess = vec3<i32>(vec3<f32>(n) / f32(d));
     let rest = n - guess * d;

@@ -1,10 +1,6 @@
-//! `overlay`: a picture on top of the frame.
+//! `overlay`: an image composited over the frame, with straight alpha (see `over.rs`).
 //!
-//! Owns where it lies and how it covers.
-//! Does not scale or load it: its pixels are small data, one word each.
-//!
-//! Always: straight-alpha over, see `over.rs`; only the picture's rectangle is visited, and what of it lies outside the
-//! frame is left out.
+//! Its pixels are small data, one word each; it is not scaled. Only its rectangle is visited, clipped to the frame.
 
 use vramp_plan::Size;
 
@@ -15,7 +11,7 @@ use crate::simd::Loop;
 
 use super::over;
 
-/// A picture on top. Small data: its pixels. Parameters: left, top, width, height, amount of its alpha.
+/// Small data: the image's pixels. Parameters: left, top, width, height, amount of its alpha.
 pub static OVERLAY: PixelFn = PixelFn {
     name: "overlay",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("overlay.wgsl")),
@@ -27,19 +23,19 @@ pub static OVERLAY: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// The parameter words of a picture of `size` with its upper left corner at `left`, `top` of the frame, its alpha times
-/// `alpha`, which is clamped to 0..=1.
+/// The parameter words of an image of `size` with its upper left corner at `left`, `top` of the frame, and its alpha
+/// times `alpha`, which is clamped to 0..=1.
 pub fn pack(left: i32, top: i32, size: Size, alpha: f64) -> [u32; 5] {
     [left.cast_unsigned(), top.cast_unsigned(), size.width, size.height, over::amount(alpha)]
 }
 
-/// Where the near edge of a picture lies along one axis: `offset` pixels from the frame's, or, where that is negative,
-/// so that as many pixels lie between the far edges.
+/// The position of an image along one axis: `offset` pixels from the near edge, or, if `offset` is negative, that many
+/// pixels from the far edge.
 pub fn resolve(offset: i32, picture: u32, frame: u32) -> i32 {
     if offset >= 0 { offset } else { (i64::from(frame) - i64::from(picture) + i64::from(offset)) as i32 }
 }
 
-/// A picture as small data.
+/// An image as small data.
 pub fn small(pixels: &[Pixel]) -> impl Iterator<Item = u32> {
     pixels.iter().map(|p| u32::from_le_bytes(*p))
 }
@@ -55,7 +51,7 @@ fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let frame = &args.frame;
-    // Whole rows may be given: what lies left and right of the picture is skipped.
+    // Callers may pass whole rows: pixels left and right of the image are skipped.
     let (width, amount) = (i64::from(frame.words[2]), frame.int(4));
     let down = i64::from(args.y) - i64::from(frame.int(1));
     let right = i64::from(args.x) - i64::from(frame.int(0));

@@ -1,9 +1,6 @@
-//! `table`: red, green and blue through one table of 256 entries.
+//! `table`: red, green and blue through one table of 256 entries; alpha is kept.
 //!
-//! Owns the table's packing, its folding with a table behind it, and the row loop.
-//! Does not know what a table means: brightness, contrast, gamma and invert are all tables.
-//!
-//! Always: alpha is kept; two tables in a row equal the folded one, to the bit.
+//! Brightness, contrast, gamma and invert are all tables. Two tables in sequence equal the folded one, to the bit.
 
 use vramp_plan::Size;
 
@@ -14,7 +11,6 @@ use crate::simd::{self, Loop};
 
 use super::color;
 
-/// Red, green and blue through a table.
 pub static TABLE: PixelFn = PixelFn {
     name: "table",
     wgsl: include_str!("table.wgsl"),
@@ -25,7 +21,6 @@ pub static TABLE: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// A table of 256 entries.
 pub type LookupTable = [u8; 256];
 
 /// The table of a function of levels: clamped, then rounded half up.
@@ -33,7 +28,7 @@ pub fn table_of(f: impl Fn(f64) -> f64) -> LookupTable {
     std::array::from_fn(|v| (f(v as f64).clamp(0.0, 255.0) + 0.5).floor() as u8)
 }
 
-/// One table that does what `first` and then `second` do.
+/// One table that equals `first` followed by `second`.
 pub fn fold(first: &LookupTable, second: &LookupTable) -> LookupTable {
     first.map(|v| second[usize::from(v)])
 }
@@ -43,7 +38,7 @@ pub fn pack(table: &LookupTable) -> [u32; 64] {
     std::array::from_fn(|i| u32::from_le_bytes([table[4 * i], table[4 * i + 1], table[4 * i + 2], table[4 * i + 3]]))
 }
 
-/// Puts a table behind the one whose words are there: [`fold`], on words and in place.
+/// [`fold`] on words, in place: applies `next` after the table in `words`.
 pub fn fold_words(words: &mut [u32], next: &[u32]) {
     let next = unpack(next);
     for word in words {
@@ -68,7 +63,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
 }
 
-/// What takes no longer than a copy is done with it.
+/// Computes from a source if that takes no longer than a copy, which is the case for `INVERT`.
 fn made(args: &FnArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
     let inverts = args.words.iter().zip(INVERT.as_chunks().0).all(|(word, four)| *word == u32::from_le_bytes(*four));
     if inverts {
@@ -77,7 +72,7 @@ fn made(args: &FnArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
     inverts
 }
 
-/// The one table that is worth knowing: vectors do not look up, but they do turn bits over, in a tenth of the time.
+/// The one table worth recognising: vectors invert bits in a tenth of the time of a lookup.
 const INVERT: LookupTable = {
     let mut table = [0; 256];
     let mut v = 0;
@@ -113,7 +108,8 @@ impl Loop for Invert<'_> {
     }
 }
 
-/// For what vectors have left over, or do not do. Reads and writes whole pixels: a fifth faster than channel by channel in place.
+/// For pixels that vectors leave over, and for the baseline. Reads and writes whole pixels, which is a fifth faster
+/// than channel by channel in place.
 #[inline]
 fn look_up(pixels: &mut [Pixel], table: &LookupTable) {
     for pixel in pixels {

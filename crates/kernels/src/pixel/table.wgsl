@@ -1,5 +1,5 @@
-// Per-channel table.
-// in: a pixel; out: red, green and blue looked up, alpha kept
+// One table for red, green and blue.
+// in: a pixel; out: red, green and blue looked up; alpha kept
 // params: 64 words, 256 entries of one byte each, the first in the lowest bits
 fn table(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     return vec4<i32>(table_entry(c.x, k), table_entry(c.y, k), table_entry(c.z, k), c.w);

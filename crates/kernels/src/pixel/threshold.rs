@@ -1,9 +1,6 @@
-//! `threshold`: white where the gray value is above a level, else black.
+//! `threshold`: white if the grey value exceeds a level, otherwise black; alpha is kept.
 //!
-//! Owns the comparison.
-//! Does not define gray: `gray` does.
-//!
-//! Always: the level became a whole number on the host, so both sides decide alike; alpha is kept.
+//! The level is converted to an integer on the CPU, so both twins decide alike. `gray` defines the grey value.
 
 use vramp_plan::Size;
 
@@ -14,7 +11,7 @@ use crate::simd::{self, Loop};
 
 use super::gray::gray;
 
-/// Black or white. Parameter: the greatest gray that is still black.
+/// Parameter: the greatest grey value that becomes black.
 pub static THRESHOLD: PixelFn = PixelFn {
     name: "threshold",
     wgsl: include_str!("threshold.wgsl"),
@@ -24,8 +21,8 @@ pub static THRESHOLD: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// The parameter word of a level, where 1 is full brightness. A whole number exceeds `255 level` exactly where it
-/// exceeds the whole part of it.
+/// The parameter word of a level, where 1 is full brightness. An integer exceeds `255 level` exactly if it exceeds its
+/// integer part.
 pub fn pack(level: f64) -> [u32; 1] {
     [((255.0 * level).floor().clamp(-1.0, 255.0) as i32).cast_unsigned()]
 }

@@ -1,5 +1,6 @@
-// Black or white by brightness; alpha kept.
-// params: 0 the greatest gray that is still black, a signed number
+// Black or white by brightness.
+// in: a pixel; out: black or white; alpha kept
+// params: 0 the greatest grey value that becomes black, a signed number
 fn threshold(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let gray = (9798 * c.x + 19235 * c.y + 3735 * c.z + 16384) >> 15u;
     let v = select(0, 255, gray > int(k));

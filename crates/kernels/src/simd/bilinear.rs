@@ -1,18 +1,17 @@
-//! Mixes of two neighbours along a row, and of two rows; means of four.
+//! Bilinear mixes of two neighbours along a row and of two rows, and means of four pixels, in vectors of 16 bits.
 //!
-//! Owns the arithmetic in vectors of 16 bits.
-//! Does not say which neighbours; between rows, it does not finish: what is left over is mixed one by one.
+//! The caller chooses the neighbours, and mixes the pixels that are left over between rows.
 //!
-//! Always: along a row `(a e + b f + 16) >> 5`, between rows `(a e + b f + 2^18) >> 19`, for weights that come to 4096;
-//! means are rounded half up.
+//! Along a row the result is `(a e + b f + 16) >> 5`, between rows `(a e + b f + 2^18) >> 19`, for weights with sum
+//! 4096. Means are rounded half up.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -20,7 +19,7 @@ use super::wide;
 use super::{Level, LevelKind};
 use crate::picture::Pixel;
 
-/// Pixels that are mixed at once along a row: whole groups of these are asked for.
+/// Pixels mixed at once along a row; callers pass whole groups of this size. `None` if the level has no such loop.
 pub(crate) fn group(level: Level) -> Option<usize> {
     match level.0 {
         LevelKind::Baseline => None,
@@ -31,22 +30,22 @@ pub(crate) fn group(level: Level) -> Option<usize> {
     }
 }
 
-/// What mixing a row takes, for whole groups of columns.
+/// The columns of a row to be mixed, in whole groups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BilinearColumns<'a> {
-    /// For each group, where its window begins: twice as many pixels of the row as the group has.
+    /// For each group, the start of its window: twice as many pixels of the row as the group has.
     pub windows: &'a [u32],
-    /// For each column, both neighbours' places in the window.
+    /// For each column, the positions of both neighbours in the window.
     pub neighbours: &'a [[u32; 2]],
     /// For each column, its weights twice: e in the lower half, f in the upper.
     pub weights: &'a [[u32; 2]],
 }
 
-/// Mixes a row along itself.
+/// Mixes neighbours along a row.
 pub(crate) fn along(level: Level, row: &[u8], columns: BilinearColumns<'_>, mixed: &mut [u16]) {
     match level.0 {
         LevelKind::Baseline => {}
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::along(row, columns, mixed) },
         // SAFETY: as above.
@@ -55,11 +54,11 @@ pub(crate) fn along(level: Level, row: &[u8], columns: BilinearColumns<'_>, mixe
     }
 }
 
-/// Mixes as many levels of two rows as the level does at once, from the left, and returns how many.
+/// Mixes whole vectors of two rows, from the left, and returns the number of values done.
 pub(crate) fn down(level: Level, top: &[u16], bottom: &[u16], weights: u32, levels: &mut [u8]) -> usize {
     match level.0 {
         LevelKind::Baseline => 0,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::down(top, bottom, weights, levels) },
         // SAFETY: as above.
@@ -68,11 +67,11 @@ pub(crate) fn down(level: Level, top: &[u16], bottom: &[u16], weights: u32, leve
     }
 }
 
-/// Means of two pixels in each of two rows, as many as the level does at once, from the left; returns how many.
+/// Means of two pixels in each of two rows, in whole vectors from the left. Returns the number of pixels done.
 pub(crate) fn halve(level: Level, top: &[Pixel], bottom: &[Pixel], pixels: &mut [Pixel]) -> usize {
     match level.0 {
         LevelKind::Baseline => 0,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::halve(top, bottom, pixels) },
         // SAFETY: as above.
@@ -89,14 +88,14 @@ mod x86 {
         use crate::simd::bilinear::BilinearColumns;
 
         fn along(row: &[u8], columns: BilinearColumns<'_>, mixed: &mut [u16]) {
-            // Levels of both neighbours beside each other; 16 bytes are two pixels.
+            // Interleaves the channels of both neighbours; 16 bytes are two pixels.
             let beside = v::repeat(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
             let (zero, half) = (v::zero(), v::all_32(16));
             let neighbours = columns.neighbours.as_flattened().as_chunks::<{ v::BYTES / 4 }>().0;
             let weights = columns.weights.as_flattened().as_chunks::<{ v::BYTES / 4 }>().0;
             let groups = columns.windows.iter().zip(neighbours).zip(weights);
             for (((window, neighbours), weights), mixed) in groups.zip(mixed.as_chunks_mut().0) {
-                let window = row[4 * *window as usize..].first_chunk().expect("windows lie within the row");
+                let window = row[4 * *window as usize..].first_chunk().expect("windows are within the row");
                 let pairs = v::choose_32(v::load(window), v::load_32(neighbours));
                 let (both, weights) = (v::shuffle_8(pairs, beside), v::load_32(weights));
                 let first = v::dot(half, v::unpack_low_8(both, zero), v::first_of_two(weights));
@@ -119,7 +118,7 @@ mod x86 {
             done
         }
 
-        /// Not a closure: those are not compiled for these instructions, and are called.
+        /// Not a closure: closures are not compiled for these instructions, and would be called.
         #[inline]
         fn between(top: &[u16; v::BYTES / 2], bottom: &[u16; v::BYTES / 2], weights: v::Vector) -> v::Vector {
             let (top, bottom, half) = (v::load_16(top), v::load_16(bottom), v::all_32(1 << 18));
@@ -133,7 +132,7 @@ mod x86 {
             let ones = v::all_16(0x0101);
             let top = v::madd_8(v::shuffle_8(v::load(top), beside), ones);
             let bottom = v::madd_8(v::shuffle_8(v::load(bottom), beside), ones);
-            // `(x y + 2^14) >> 15` is what is multiplied.
+            // The instruction computes `(x y + 2^14) >> 15`.
             v::mul_round_16(v::add_16(top, bottom), v::all_16(1 << 13))
         }
 

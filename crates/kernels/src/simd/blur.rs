@@ -1,44 +1,41 @@
-//! Sums of mirrored taps, along a row and down the columns of two rows at a time.
+//! Sums of mirrored taps, along a row and down the columns of two rows at a time, in vectors of 8 and 16 bits.
 //!
-//! Owns the arithmetic of both passes in vectors of bytes and of 16 bits, and which weights fit it.
-//! Does not know where rows are kept, nor repeat borders: it is given rows that have been.
-//!
-//! Always: sums are exact. Those along a row are stored less 2^15, so that they are signed, and in the order in which
-//! vectors take bytes apart, which the pass down the columns undoes.
+//! The caller keeps the rows and repeats their borders. Sums are exact. Sums along a row are stored minus 2^15, to be
+//! signed, and in the order in which vectors unpack bytes; the pass down the columns undoes both.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, dead_code, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, dead_code, reason = "other architectures have no level above the baseline")
 )]
 
 use super::{Level, LevelKind};
 
-/// Rows are filled up to a multiple of this, whatever the level.
+/// Rows are padded to a multiple of this at every level.
 pub(crate) const FILLED_TO: usize = 128;
-/// The farthest tap: blurs that reach farther have weights too small and too many to be worth it.
+/// The maximum distance of a tap. Wider blurs have too many small weights to gain from this loop.
 const MOST_REACH: usize = 63;
 
-/// Taps whose weights fit: a pair's product with two levels stays within 15 bits, and so does the centre's.
+/// Taps whose weights fit: the product of a pair with two values stays within 15 bits, and so does the centre's.
 #[derive(Debug)]
 pub(crate) struct BlurTaps {
     level: Level,
-    /// Bytes away from the centre, and the weight four times.
+    /// Distance from the centre in bytes, and the weight repeated four times.
     along: [(usize, i32); MOST_REACH],
-    /// Halves of the centre's weight, by turns.
+    /// The two halves of the centre's weight, alternating.
     centre_along: i32,
     count: usize,
-    /// For each two rows from the uppermost on: their weights, in 16 bits each, in the sum for the first row and in
-    /// that for the second.
+    /// For each pair of rows from the top: their 16-bit weights in the sum for the first row and in that for the
+    /// second.
     down: [[i32; 2]; MOST_REACH + 1],
     reach: usize,
 }
 
 impl BlurTaps {
-    /// None where they do not fit, or the level has nothing better than the plain loops.
+    /// Returns `None` if the weights do not fit, or if the level has nothing faster than the scalar loops.
     pub(crate) fn of(level: Level, pairs: &[u32], centre: u32) -> Option<BlurTaps> {
         let (distance, weight) = (|tap: &u32| (tap >> 16) as usize, |tap: &u32| tap & 0xffff);
         let reach = pairs.last().map_or(0, distance);
@@ -49,7 +46,7 @@ impl BlurTaps {
         {
             return None;
         }
-        // One weight for each row, with none in front of the first and behind the last.
+        // One weight per row, with a zero before the first and after the last.
         let mut weights = [0; 2 * MOST_REACH + 3];
         weights[1 + reach] = centre;
         for tap in pairs {
@@ -70,17 +67,17 @@ impl BlurTaps {
         Some(BlurTaps { level, along, centre_along, count: pairs.len(), down, reach })
     }
 
-    /// How far the taps reach.
+    /// The distance of the farthest tap.
     pub(crate) fn reach(&self) -> usize {
         self.reach
     }
 
-    /// The first pass over a row with `reach` more pixels on both sides. Sums are filled up to [`FILLED_TO`], and the
-    /// row is as long as to be read for all of them.
+    /// The first pass over a row with `reach` more pixels on both sides. `sums` is padded to [`FILLED_TO`], and the row
+    /// is long enough for all of them.
     pub(crate) fn along(&self, row: &[u8], sums: &mut [u16]) {
         match self.level.0 {
             LevelKind::Baseline => {}
-            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            // SAFETY: a level exists only if `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
             LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::along(self, row, sums) },
             // SAFETY: as above.
@@ -89,11 +86,11 @@ impl BlurTaps {
         }
     }
 
-    /// The second pass, for two rows below each other. `rows` are where the sums begin of `2 reach + 2` rows.
+    /// The second pass, for two rows below each other. `rows` holds the offsets of the sums of `2 reach + 2` rows.
     pub(crate) fn down(&self, sums: &[u16], rows: &[usize], first: &mut [u8], second: &mut [u8]) {
         match self.level.0 {
             LevelKind::Baseline => {}
-            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            // SAFETY: a level exists only if `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
             LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::down(self, sums, rows, first, second) },
             // SAFETY: as above.
@@ -138,14 +135,14 @@ mod x86 {
 
         #[inline]
         fn two_of_bytes(row: &[u8], at: usize) -> [v::Vector; 2] {
-            let two = row[at..].first_chunk::<{ 2 * v::BYTES }>().expect("rows are filled up");
+            let two = row[at..].first_chunk::<{ 2 * v::BYTES }>().expect("rows are padded");
             let (first, second) = two.split_first_chunk().expect("two vectors");
             [v::load(first), v::load(second.first_chunk().expect("two vectors"))]
         }
 
         #[inline]
         fn two_of_sums(sums: &[u16], at: usize) -> [v::Vector; 2] {
-            let two = sums[at..].first_chunk::<{ v::BYTES }>().expect("rows are filled up");
+            let two = sums[at..].first_chunk::<{ v::BYTES }>().expect("rows are padded");
             let (first, second) = two.split_first_chunk().expect("two vectors");
             [v::load_16(first), v::load_16(second.first_chunk().expect("two vectors"))]
         }
@@ -174,7 +171,7 @@ mod x86 {
             first: &mut [u8; v::BYTES],
             second: &mut [u8; v::BYTES],
         ) {
-            // What was taken away from sums comes back, and the half for rounding comes in.
+            // Adds back the offset of the stored sums, and the half for rounding.
             let begin = v::all_32((256 << 15) + (1 << 15));
             let (mut one, mut other) = ([begin; 4], [begin; 4]);
             for ([upper, lower], [weights, other_weights]) in rows.iter().zip(&taps.down) {

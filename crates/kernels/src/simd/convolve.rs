@@ -1,54 +1,51 @@
-//! Sums of any taps of a square, in pairs, for many levels at once.
+//! Convolutions with arbitrary taps, in pairs, in vectors of 16 or 32 bits.
 //!
-//! Owns the pairs of taps, the arithmetic on them in vectors of 16 and of 32 bits, and which of the two is wide enough.
-//! Does not know where rows are kept, nor repeat borders: it is given places in rows that have been.
-//!
-//! Always: sums are exact, whatever their width; a tap whose weight does not fit 16 bits comes several times, with a part
-//! of it each; the centre's alpha is kept.
+//! The caller keeps the rows and repeats their borders; taps are offsets into them. Sums are exact at either width. A
+//! tap whose weight does not fit 16 bits is split into several. The centre's alpha is kept.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 use super::{Level, LevelKind};
 
-/// Rows are filled up to a multiple of this, whatever the level.
+/// Rows are padded to a multiple of this at every level.
 pub(crate) const FILLED_TO: usize = 64;
-/// The most taps there can be: 49, and 257 parts more before 255 times their weights leave 32 bits.
+/// The maximum number of taps: 49, and 257 parts more before 255 times their weights exceed 32 bits.
 const MOST_TAPS: usize = 306;
 
-/// Two taps: where the first value of each is, and their weights.
+/// Two taps: the offset of each one's first value, and their weights.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TapPair {
     pub(crate) one: u32,
     pub(crate) other: u32,
     pub(crate) weights: [i16; 2],
-    /// The same in eight bits each, where they fit.
+    /// The weights in eight bits each, if they fit.
     bytes: i16,
 }
 
-/// Taps with all that is done to their sum.
+/// The taps of a convolution, with its constant and fraction bits.
 #[derive(Debug)]
 pub(crate) struct ConvolveTaps {
     pairs: [TapPair; MOST_TAPS / 2],
     count: usize,
-    /// What a sum begins with.
+    /// The initial value of a sum.
     pub(crate) constant: i32,
     /// The fraction bits of a sum.
     pub(crate) bits: u32,
-    /// Where the centre is, whose alpha is kept.
+    /// The offset of the centre, whose alpha is kept.
     pub(crate) centre: usize,
     /// Whether sums fit 16 bits, and weights eight.
     pub(crate) narrow: bool,
 }
 
 impl ConvolveTaps {
-    /// These taps: each where its first value is, and its weight.
+    /// Builds the list from taps: the offset of each one's first value, and its weight.
     pub(crate) fn of(
         constant: i32,
         bits: u32,
@@ -74,7 +71,7 @@ impl ConvolveTaps {
     fn push(&mut self, at: u32, weight: i16) {
         let pair = &mut self.pairs[self.count / 2];
         if self.count.is_multiple_of(2) {
-            // The other one is read in any case: from the same place, and for nothing.
+            // A pair always reads both taps; the second reads the same place with weight 0.
             *pair = TapPair { one: at, other: at, weights: [weight, 0], bytes: 0 };
         } else {
             (pair.other, pair.weights[1]) = (at, weight);
@@ -83,18 +80,18 @@ impl ConvolveTaps {
         self.count += 1;
     }
 
-    /// The taps, two by two; without a partner the last one has one of weight 0.
+    /// The taps in pairs. If their number is odd, the last one's partner has weight 0.
     pub(crate) fn pairs(&self) -> &[TapPair] {
         &self.pairs[..self.count.div_ceil(2)]
     }
 }
 
-/// Sums a row of values; false where the level has nothing better than the plain loop. Every row can be read up to a
-/// multiple of [`FILLED_TO`] values.
+/// Sums a row of values. Returns false if the level has nothing faster than the scalar loop. Every row must be readable
+/// up to a multiple of [`FILLED_TO`] values.
 pub(crate) fn sum(level: Level, taps: &ConvolveTaps, rows: &[u8], values: &mut [u8]) -> bool {
     match level.0 {
         LevelKind::Baseline => return false,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::sum(taps, rows, values) },
         // SAFETY: as above.
@@ -169,7 +166,7 @@ mod x86 {
 
         #[inline]
         fn bytes(rows: &[u8], at: usize) -> v::Vector {
-            v::load(rows[at..].first_chunk().expect("rows are filled up"))
+            v::load(rows[at..].first_chunk().expect("rows are padded"))
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Mixes of four, for many pixels at once: four neighbours in a picture, or four entries of a colour table.
+//! Weighted sums of four, for many pixels at once: four neighbours in an image, or four entries of a colour table.
 //!
-//! Owns the sums, in pairs of 16-bit numbers, which vectors multiply and add in one step; and the fetching of what lies
-//! anywhere in memory, one by one.
-//! Does not choose places or weights.
+//! Values from arbitrary positions are fetched one by one, then summed in pairs of 16-bit numbers, which vectors
+//! multiply and add in one step. The caller chooses positions and weights.
 //!
-//! Always: places are checked together, before the first is read; weights come to 16384; sums of 32 bits get the half for rounding and are clamped to levels.
+//! Invariants: positions are checked together before the first is read. Weights have the sum 16384. Sums have 32 bits,
+//! are rounded half up and clamped to 0..=255.
 
 #![expect(
     unsafe_code,
-    reason = "code for instructions that the machine was asked about can only be entered so, and places are checked \
+    reason = "functions that are compiled for a level can only be called in `unsafe` blocks, and places are checked \
               many at a time"
 )]
 
@@ -19,10 +19,10 @@ use super::{Level, Loop};
 /// Pixels that are fetched together.
 pub(crate) const AT_ONCE: usize = 64;
 
-/// Neighbours in a picture, for so many pixels.
+/// The four neighbours of each of [`AT_ONCE`] pixels.
 #[derive(Debug)]
 pub(crate) struct NeighbourTaps {
-    /// Two pixels next to each other, the left one in the lower half.
+    /// Two adjacent pixels, the left one in the lower half.
     pub(crate) top: [u64; AT_ONCE],
     /// The two below.
     pub(crate) bottom: [u64; AT_ONCE],
@@ -30,10 +30,10 @@ pub(crate) struct NeighbourTaps {
     pub(crate) weights: [[u32; 2]; AT_ONCE],
 }
 
-/// Entries of a table, for so many pixels.
+/// The four table entries of each of [`AT_ONCE`] pixels.
 #[derive(Debug)]
 pub(crate) struct Entries {
-    /// Red, green, blue and nothing, 16 bits each with a sign.
+    /// Red, green, blue and zero, as signed 16-bit numbers.
     pub(crate) entries: [[u64; AT_ONCE]; 4],
     /// The weights of the four, 16 bits each.
     pub(crate) weights: [[u32; 2]; AT_ONCE],
@@ -55,18 +55,18 @@ impl Default for Entries {
 const WEIGHT_BITS: u32 = 14;
 
 impl NeighbourTaps {
-    /// Fetches neighbours for as many pixels as there are places: the place of the upper left one in a picture of this
-    /// width.
+    /// Fetches the neighbours of as many pixels as there are places. A place is the index of the upper left neighbour
+    /// in an image of this width.
     ///
     /// # Panics
-    /// If a place or its neighbour below and to the right is not in the picture.
+    /// If a place or its neighbour below and to the right is outside the image.
     #[inline(always)]
     pub(crate) fn fetch(&mut self, picture: &[Pixel], width: usize, places: &[u32]) {
         let last = u64::from(places.iter().fold(0, |last, place| last.max(*place))) + width as u64 + 1;
-        assert!(last < picture.len() as u64, "{last} is beyond a picture of {} pixels", picture.len());
+        assert!(last < picture.len() as u64, "position {last} is outside an image of {} pixels", picture.len());
         for ((place, top), bottom) in places.iter().zip(&mut self.top).zip(&mut self.bottom) {
             let place = *place as usize;
-            // SAFETY: the greatest place has a neighbour below and to the right, as was just checked.
+            // SAFETY: the assertion above has checked that the greatest place has a neighbour below and to the right.
             let two = |at: usize| unsafe { picture.get_unchecked(at..at + 2) };
             *top = together(two(place));
             *bottom = together(two(place + width));
@@ -80,27 +80,27 @@ fn together(two: &[Pixel]) -> u64 {
 }
 
 impl Entries {
-    /// Fetches one of the four for as many pixels as there are places among these.
+    /// Fetches one of the four entries for as many pixels as there are places.
     ///
     /// # Panics
-    /// If a place is beyond them.
+    /// If a place is beyond the table.
     #[inline(always)]
     pub(crate) fn fetch(&mut self, corner: usize, from: &[[u32; 2]], places: &[u32]) {
         let last = places.iter().fold(0, |last, place| last.max(*place)) as usize;
-        assert!(last < from.len(), "{last} is beyond a table of {} entries", from.len());
+        assert!(last < from.len(), "index {last} is outside a table of {} entries", from.len());
         for (place, to) in places.iter().zip(&mut self.entries[corner]) {
-            // SAFETY: the greatest place is one of the table's, as was just checked.
+            // SAFETY: the assertion above has checked that the greatest place is within the table.
             let [low, high] = unsafe { *from.get_unchecked(*place as usize) };
             *to = u64::from(low) | (u64::from(high) << 32);
         }
     }
 }
 
-/// Mixes as many pixels as there is room for, at most [`AT_ONCE`], from the first taps.
+/// Mixes all of `pixels`, at most [`AT_ONCE`], from the first taps.
 pub(crate) fn mix(level: Level, taps: &NeighbourTaps, pixels: &mut [Pixel]) {
     let done = match level.0 {
         super::LevelKind::Baseline => 0,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::mix(taps, pixels) },
         // SAFETY: as above.
@@ -110,12 +110,12 @@ pub(crate) fn mix(level: Level, taps: &NeighbourTaps, pixels: &mut [Pixel]) {
     level.run(PlainMix { taps, done, pixels });
 }
 
-/// Mixes red, green and blue of as many pixels, from entries with so many fraction bits; alpha is kept.
+/// Mixes red, green and blue of all of `pixels`, from entries with this many fraction bits. Alpha is kept.
 pub(crate) fn mix_entries(level: Level, entries: &Entries, fraction_bits: u32, pixels: &mut [Pixel]) {
     let shift = WEIGHT_BITS + fraction_bits;
     let done = match level.0 {
         super::LevelKind::Baseline => 0,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::mix_entries(entries, shift, pixels) },
         // SAFETY: as above.
@@ -125,7 +125,7 @@ pub(crate) fn mix_entries(level: Level, entries: &Entries, fraction_bits: u32, p
     level.run(MixEntries { entries, shift, done, pixels });
 }
 
-/// The plain way, for what vectors have left over and for machines without them.
+/// The scalar loop, for pixels that vectors leave over and for the baseline.
 struct PlainMix<'a> {
     taps: &'a NeighbourTaps,
     done: usize,
@@ -155,7 +155,7 @@ impl Loop for PlainMix<'_> {
     }
 }
 
-/// The plain way, for what vectors have left over and for machines without them.
+/// The scalar loop, for pixels that vectors leave over and for the baseline.
 struct MixEntries<'a> {
     entries: &'a Entries,
     shift: u32,
@@ -182,10 +182,10 @@ impl Loop for MixEntries<'_> {
     }
 }
 
-/// Pixels that compilers mix together; vectors leave off where a group begins.
+/// Pixels that compilers mix together. Vector loops stop at a multiple of it.
 const GROUP: usize = 8;
 
-/// What a group is mixed from, a weight for every channel.
+/// The inputs of one group, with a weight for every channel.
 #[derive(Default)]
 struct Four {
     taps: [[[i16; 4]; GROUP]; 4],
@@ -231,7 +231,7 @@ mod x86 {
 
         fn mix(taps: &NeighbourTaps, pixels: &mut [Pixel]) -> usize {
             let (zero, half) = (v::zero(), v::all_32(1 << (WEIGHT_BITS - 1)));
-            // Channels of two pixels next to each other, twice.
+            // Interleaves the channels of two adjacent pixels, twice.
             let turn = v::repeat(_mm_setr_epi32(0x0501_0400, 0x0703_0602, 0x0d09_0c08, 0x0f0b_0e0a));
             let (groups, _) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
             let (tops, _) = taps.top.as_chunks::<{ v::BYTES / 8 }>();
@@ -239,7 +239,7 @@ mod x86 {
             let (weights, _) = taps.weights.as_flattened().as_chunks::<{ v::BYTES / 4 }>();
             let mut done = 0;
             for (at, group) in groups.iter_mut().enumerate() {
-                // No `map` in here: what it calls would not become part of this.
+                // No `map` here: the function it calls would not be inlined.
                 let mut levels = [zero; 2];
                 for (levels, at) in levels.iter_mut().zip(2 * at..) {
                     let top = v::shuffle_8(v::load_64(&tops[at]), turn);
@@ -283,7 +283,7 @@ mod x86 {
                     *levels = v::pack_32(v::shift_by_32(one, count), v::shift_by_32(other, count));
                 }
                 let group = group.as_flattened_mut().first_chunk_mut().expect("four bytes to a pixel");
-                // Entries have nothing where alpha is, and half a level of nothing is none.
+                // Entries are zero where alpha is, and half a level of zero rounds to zero.
                 let kept = v::and(v::load(group), alpha);
                 v::store(group, v::xor(kept, v::in_turns(v::pack_16(levels[0], levels[1]))));
                 done += v::BYTES / 4;
@@ -291,7 +291,7 @@ mod x86 {
             done
         }
 
-        /// Each pair of weights of two pixels to all channels: the first pixel's two pairs, then the second's.
+        /// Spreads each pair of weights of two pixels to all channels: the first pixel's two pairs, then the second's.
         #[inline]
         fn spread(weights: v::Vector) -> [v::Vector; 4] {
             [
@@ -313,7 +313,7 @@ mod tests {
         *state >> 11
     }
 
-    /// Four weights that come to 16384, ends included.
+    /// Four weights with the sum 16384, including the extremes.
     fn weights(state: &mut u64) -> [u32; 2] {
         let mut cuts = [0; 3].map(|_: u64| random(state) % 20_000);
         cuts = cuts.map(|cut| cut.saturating_sub(1800).min(16_384));

@@ -1,28 +1,26 @@
-//! Gray values of many pixels at once.
+//! Grey values of many pixels at once, as grey pixels or as black and white.
 //!
-//! Owns the sum of three channels in pairs of 16-bit numbers, and what is made from it: gray pixels, or black and white.
-//! Does not finish a row: what is left over is done one by one.
-//!
-//! Always: `(9798 r + 19235 g + 3735 b + 16384) >> 15`; alpha is kept.
+//! The result is `(9798 r + 19235 g + 3735 b + 16384) >> 15`, summed in pairs of 16-bit numbers. Alpha is kept. The
+//! caller computes the pixels that are left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 use crate::picture::Pixel;
 
 use super::Level;
 
-/// Makes as many pixels gray as the level does at once, from the left, and returns the others.
+/// Makes whole vectors of pixels grey, from the left, and returns the pixels that are left over.
 pub(crate) fn gray(level: Level, pixels: &mut [Pixel]) -> &mut [Pixel] {
     match level.0 {
         super::LevelKind::Baseline => pixels,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::gray(pixels) },
         // SAFETY: as above.
@@ -31,11 +29,11 @@ pub(crate) fn gray(level: Level, pixels: &mut [Pixel]) -> &mut [Pixel] {
     }
 }
 
-/// The same with black where gray is at most this, and white elsewhere.
+/// Makes pixels black if their grey value is at most `black`, otherwise white. Returns the pixels that are left over.
 pub(crate) fn black_or_white(level: Level, pixels: &mut [Pixel], black: i32) -> &mut [Pixel] {
     match level.0 {
         super::LevelKind::Baseline => pixels,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::black_or_white(pixels, black) },
         // SAFETY: as above.
@@ -51,7 +49,7 @@ mod x86 {
         use crate::picture::Pixel;
 
         fn gray(pixels: &mut [Pixel]) -> &mut [Pixel] {
-            // The gray value stands in the first byte of each pixel, alpha in the fourth.
+            // The grey value is in the first byte of each pixel, alpha in the fourth.
             let spread = v::repeat(_mm_setr_epi8(0, 0, 0, 3, 4, 4, 4, 7, 8, 8, 8, 11, 12, 12, 12, 15));
             let alpha = v::all_32(0xff00_0000_u32.cast_signed());
             let (groups, rest) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
@@ -66,7 +64,7 @@ mod x86 {
 
         fn black_or_white(pixels: &mut [Pixel], black: i32) -> &mut [Pixel] {
             let alpha = v::all_32(0xff00_0000_u32.cast_signed());
-            // Below zero, and so all ones once the sign is spread, where a sum is above all that are black.
+            // The difference is negative if a sum exceeds the black ones; spreading its sign gives all ones.
             let most = v::all_32(((black + 1) << 15) - 1);
             let (groups, rest) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
             for group in groups {
@@ -78,7 +76,7 @@ mod x86 {
             rest
         }
 
-        /// Fifteen fraction bits, with the half for rounding.
+        /// Sums with fifteen fraction bits and the half for rounding.
         #[inline]
         fn sums(c: v::Vector) -> v::Vector {
             let lower_halves = v::all_32(0x00ff_00ff);

@@ -1,17 +1,16 @@
-//! Colour matrices: sums of channels times factors that fit 16 bits, for many pixels at once.
+//! Colour matrices with factors that fit 16 bits, for many pixels at once.
 //!
-//! Owns the arithmetic in pairs of 16-bit numbers, which vectors multiply and add in one step.
-//! Does not finish a row: what is left over is summed one by one. Does not look at the factors: whoever calls has.
-//!
-//! Always: sums of 32 bits, of which the twelve lowest are cut off; the rest is clamped to a level.
+//! Channels are multiplied and added in pairs of 16-bit numbers, which vectors do in one step. Sums have 32 bits, of
+//! which the twelve lowest are cut off; the rest is clamped to 0..=255. The caller computes the pixels that are left
+//! over.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(dead_code, unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(dead_code, unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 use crate::picture::Pixel;
@@ -23,7 +22,7 @@ use super::Level;
 pub(crate) struct Pairs([[i32; 3]; 4]);
 
 impl Pairs {
-    /// Rows of five, where every factor fits 16 bits.
+    /// Converts rows of five. Returns `None` if a factor does not fit 16 bits.
     pub(crate) fn of(m: &[i32; 20]) -> Option<Pairs> {
         let fits = |row: &[i32]| row[..4].iter().all(|factor| i16::try_from(*factor).is_ok());
         let pair = |low: i32, high: i32| (high << 16) | (low & 0xffff);
@@ -32,11 +31,11 @@ impl Pairs {
     }
 }
 
-/// Sums as many pixels as the level does at once, from the left, and returns the others.
+/// Computes whole vectors of pixels, from the left, and returns the pixels that are left over.
 pub(crate) fn sum<'a>(level: Level, pixels: &'a mut [Pixel], pairs: &Pairs) -> &'a mut [Pixel] {
     match level.0 {
         super::LevelKind::Baseline => pixels,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::sum(pixels, pairs) },
         // SAFETY: as above.

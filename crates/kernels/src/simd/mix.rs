@@ -1,28 +1,26 @@
-//! Mixes of two rows of levels by an amount with fourteen fraction bits.
+//! Mixes of two rows of values by an amount with fourteen fraction bits.
 //!
-//! Owns the multiplication that rounds by itself, which compilers do not find.
-//! Does not finish a row: what is left over is mixed one by one.
-//!
-//! Always: `a + (((b - a) t + 8192) >> 14)` for an amount t of 0..=16384.
+//! The result is `a + (((b - a) t + 8192) >> 14)` for t in 0..=16384. It uses the multiplication that rounds, which
+//! compilers do not find. The caller mixes the values that are left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 use super::Level;
 
-/// Mixes as many levels as the level does at once into `a`, from the left, and returns the others of both.
+/// Mixes whole vectors of values into `a`, from the left, and returns the rest of both.
 pub(crate) fn mix<'a, 'b>(level: Level, a: &'a mut [u8], b: &'b [u8], t: i32) -> (&'a mut [u8], &'b [u8]) {
-    // `(x y + 2^14) >> 15` is what is multiplied: with a - b and -2t, which 16 bits hold, that is the same.
+    // The instruction computes `(x y + 2^14) >> 15`. With a - b and -2t, which fit 16 bits, that is the same.
     let twice = (-2 * t.clamp(0, 1 << 14)) as i16;
     match level.0 {
         super::LevelKind::Baseline => (a, b),
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::mix(a, b, twice) },
         // SAFETY: as above.

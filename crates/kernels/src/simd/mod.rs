@@ -1,17 +1,18 @@
-//! Levels: which vector instructions the machine has, and loops that are compiled once for each of them.
+//! Levels of vector instructions, and loops that are compiled once for each of them.
 //!
-//! Owns the choice of a level, the entry into code that is compiled for it, and the few loops that a compiler does not
-//! find by itself: byte tables, colour matrices, sums of taps, mixes of four, luma and chroma, tiles of pixels that are
-//! turned, pixels that are picked from a row.
-//! Does not decide what is computed: every loop here or behind [`Level::run`] has a plain twin.
+//! The levels are the baseline (SSE2, NEON) and on x86-64 AVX2, AVX-512, and AVX-512 with byte permutations. On aarch64
+//! the baseline has NEON and is the only level. The machine is queried once. All levels give the same bytes.
 //!
-//! Always: every level gives the same bytes. A [`Level`] above the baseline exists only where the machine was asked and
-//! has all of its instructions, so that holding one is the permission to use them. On aarch64 the baseline has NEON,
-//! and there is no other level.
+//! Safety: a [`Level`] above the baseline can only be obtained from that query. Holding one is therefore the permission
+//! to use its instructions, and the few `unsafe` calls rest on that.
+//!
+//! Most loops are plain Rust behind [`Level::run`]. Only loops that compilers do not vectorise well are written by
+//! hand: byte tables, colour matrices, grey, mixes of two and of four, sums of taps, luma and chroma, transposed tiles,
+//! and pixels picked from a row. Each of them has a scalar twin.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -35,11 +36,11 @@ pub(crate) mod weigh;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Vector instructions that this machine has.
+/// A level of vector instructions that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(LevelKind);
 
-/// Not public: whoever could make one could enter code that the machine does not have.
+/// Private: constructing one would permit calling instructions that the machine does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LevelKind {
     Baseline,
@@ -52,10 +53,10 @@ enum LevelKind {
 }
 
 impl Level {
-    /// What every machine of this architecture has: SSE2 on `x86_64`, NEON on aarch64.
+    /// The instructions that every machine of this architecture has: SSE2 on `x86_64`, NEON on aarch64.
     pub const BASELINE: Level = Level(LevelKind::Baseline);
 
-    /// The highest level of this machine, which is asked once.
+    /// The highest level of this machine. The machine is queried once.
     pub fn detected() -> Level {
         static DETECTED: OnceLock<Level> = OnceLock::new();
         *DETECTED.get_or_init(detect)
@@ -71,11 +72,11 @@ impl Level {
         [Level::BASELINE].into_iter().chain(above).filter(|level| *level <= top).collect()
     }
 
-    /// Runs a loop that was compiled for this level.
+    /// Runs a loop that is compiled for this level.
     #[inline]
     pub(crate) fn run(self, this: impl Loop) {
         match self.0 {
-            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            // SAFETY: a level exists only if `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
             LevelKind::Avx512Bytes => unsafe { run_avx512_bytes(this) },
             _ => self.call(
@@ -85,14 +86,14 @@ impl Level {
         }
     }
 
-    /// Calls a closure that was compiled for this level: once each for 512-bit vectors, for 256-bit vectors and for the
-    /// baseline. Use [`vectorised!`](crate::vectorised), which marks the closure `#[inline(always)]`; without that mark
+    /// Calls a closure that is compiled for this level: once each for 512-bit vectors, for 256-bit vectors and for the
+    /// baseline. Use [`vectorised!`](crate::vectorised), which marks the closure `#[inline(always)]`. Without that mark
     /// it is called from three places, inlined into none, and runs with the baseline's vectors.
     #[inline]
     pub fn call<R>(self, this: impl FnOnce() -> R) -> R {
         match self.0 {
             LevelKind::Baseline => this(),
-            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            // SAFETY: a level exists only if `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
             LevelKind::Avx2 => unsafe { call_avx2(this) },
             // SAFETY: as above; each level has the instructions of those below it.
@@ -154,19 +155,19 @@ macro_rules! vectorised {
     };
 }
 
-/// A loop with what it goes over. `run` and all that it calls is `#[inline(always)]`: it becomes part of the function
+/// A loop with its operands. `run` and everything it calls must be `#[inline(always)]`: it becomes part of the function
 /// that is compiled for a level, and is vectorised for it.
 pub(crate) trait Loop {
     fn run(self);
 }
 
-/// Asks for bytes that are to be read or written soon, while something else is computed. A hint, and nothing more.
+/// Prefetches bytes that will be read or written soon. Only a hint.
 #[inline(always)]
 pub(crate) fn ask_for(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     for line in bytes.chunks(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint may name any address; this one is within the slice.
+        // SAFETY: a prefetch may name any address, and this one is within the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -178,7 +179,7 @@ fn detect() -> Level {
     Level::BASELINE
 }
 
-// The lists of instructions stand twice, here and at the functions below: attributes take no constants.
+// The lists of instructions appear twice, here and at the functions below, because attributes take no constants.
 
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {

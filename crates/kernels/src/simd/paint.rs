@@ -1,18 +1,18 @@
-//! Pixels from luma and chroma, for many of them at once.
+//! Pixels from luma and chroma, many at once, in 16-bit numbers with even and odd pixels separated.
 //!
-//! Owns the arithmetic in 16-bit numbers, even and odd pixels apart, and the order in which they come together again.
-//! Does not finish a row: what is left over is painted one by one. Does not paint rows shorter than a vector.
+//! Every pixel equals the result of `YuvToRgb::pixel`. The caller computes the pixels that are left over, and rows
+//! shorter than a vector.
 //!
-//! Always: what `YuvToRgb::pixel` gives, for every pixel. Nothing in a loop is a closure that somebody else calls: such calls
-//! are not inlined, since the caller is compiled for the baseline (from i420 4.8 instead of 0.7 ms).
+//! Loops pass no closures to other functions: such calls are not inlined, because the callee is compiled for the
+//! baseline (from i420 4.8 instead of 0.7 ms).
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, dead_code, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, dead_code, reason = "other architectures have no level above the baseline")
 )]
 
 use crate::picture::Pixel;
@@ -20,24 +20,24 @@ use crate::stored::way::YuvToRgb;
 
 use super::Level;
 
-/// Chroma beside a row of luma, u and v.
+/// The chroma of a row of luma, u and v.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChromaRow<'a> {
-    /// In the middle everywhere.
+    /// Neutral everywhere.
     None,
     /// As wide as luma.
     Full([&'a [u8]; 2]),
-    /// Of half the width, at four times its level, with one more at both ends.
+    /// Half as wide, at four times its value, with one more element at both ends.
     Halves([&'a [u16]; 2]),
-    /// The same, on even pixels instead of between two.
+    /// Like `Halves`, but sited on even pixels instead of between two.
     Firsts([&'a [u16]; 2]),
 }
 
-/// Paints as many pixels as the level does at once, from the left, and says how many: an even number or all.
+/// Computes whole vectors of pixels, from the left. Returns the number of pixels done: an even number, or all.
 pub(crate) fn paint(level: Level, up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::paint(up, luma, chroma, into) },
         // SAFETY: as above.
@@ -54,7 +54,7 @@ mod x86 {
         use crate::stored::way::YuvToRgb;
 
         fn paint(up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
-            // The last vector begins where it just fits, at an even pixel: some are painted twice.
+            // The last vector starts at the last even pixel from which it fits, so some pixels are computed twice.
             let Some(last) = luma.len().checked_sub(v::BYTES) else { return 0 };
             let last = last & !1;
             let factors = [up.luma, up.red_v, up.green_u, up.green_v, up.blue_u].map(|factor| v::all_16(factor));
@@ -79,7 +79,7 @@ mod x86 {
             }
         }
 
-        /// Chroma at even and at odd pixels, as far from the middle as 16 bits can tell.
+        /// Chroma at even and at odd pixels, as the distance from the middle scaled to 16 bits.
         #[inline]
         fn full(plane: &[u8], at: usize) -> [v::Vector; 2] {
             let c = v::permute_32(v::load(plane[at..].first_chunk().expect("as wide as luma")), &v::APART);
@@ -110,7 +110,7 @@ mod x86 {
             [v::permute_32(even, &v::APART), v::permute_32(odd, &v::APART)]
         }
 
-        /// Red, green and blue, not clamped yet.
+        /// Red, green and blue before clamping.
         #[inline]
         fn colours(y: v::Vector, u: v::Vector, w: v::Vector, black: v::Vector, f: &[v::Vector; 5]) -> [v::Vector; 3] {
             let y = v::mul_high_16(v::shift_left_16(v::sub_16(y, black), 7), f[0]);

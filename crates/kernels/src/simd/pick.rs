@@ -1,25 +1,22 @@
-//! Pixels picked from a row: those of given columns, next to each other.
+//! Pixels picked from a row: those of the given columns, placed next to each other.
 //!
-//! Owns the permutations of pixels that pick many at once.
-//! Does not decide which columns: whoever calls does.
-//!
-//! Always: pixels are copied as they are. Many at once are only picked where they lie close together, from the left to
-//! the right; any others one by one.
+//! Vector permutations pick many pixels at once if the columns ascend and are close together. All others are picked one
+//! by one.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 
 use crate::picture::Pixel;
 
 use super::Level;
 
-/// Picks a pixel for each column: 1.2 ms for a picture of 2560x1440 that becomes one of 1920x1080, 1.5 one by one.
+/// Picks a pixel for each column: 1.2 ms from 2560x1440 to 1920x1080, 1.5 ms one by one.
 pub(crate) fn pick(level: Level, from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
     match level.0 {
         super::LevelKind::Baseline => one_by_one(from, columns, to),
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 => unsafe { x86::by_eights(from, columns, to) },
         // SAFETY: as above.
@@ -47,12 +44,12 @@ mod x86 {
 
     use super::one_by_one;
 
-    /// Sixteen out of the 32 from the first of them on.
+    /// Picks sixteen pixels out of the 32 that start at the first column.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn by_sixteens(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<16>(), to.as_chunks_mut::<16>());
         for (columns, to) in groups.iter().zip(made) {
-            // A column to the left of the first wraps, and is as far away as one can be.
+            // A column to the left of the first wraps around to a large number, and is rejected.
             let places = avx512::sub_32(avx512::load_32(columns), avx512::all_32(columns[0].cast_signed()));
             let inside = _mm512_cmplt_epu32_mask(places, avx512::all_32(32)) == u16::MAX;
             let Some(near) = near::<32>(from, columns[0]).filter(|_| inside) else {
@@ -66,7 +63,7 @@ mod x86 {
         one_by_one(from, rest, left);
     }
 
-    /// Eight out of the 16 from the first of them on: from each half, and a comparison chooses.
+    /// Picks eight pixels out of the 16 that start at the first column: from each half, then selected by a comparison.
     #[target_feature(enable = "avx2")]
     pub(super) fn by_eights(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<8>(), to.as_chunks_mut::<8>());
@@ -87,7 +84,7 @@ mod x86 {
         one_by_one(from, rest, left);
     }
 
-    /// The `M` pixels from a column on, where there are as many.
+    /// The `M` pixels from a column on, if the row has that many.
     #[inline(always)]
     fn near<const M: usize>(from: &[Pixel], column: u32) -> Option<&[Pixel; M]> {
         from.get(column as usize..)?.first_chunk()

@@ -1,29 +1,27 @@
-//! Weighted sums of taps that are at another place for each pixel: along a row, and down the columns of one.
+//! Both passes of `resample` in vectors, for narrow weights: sums of taps whose positions differ for each pixel.
 //!
-//! Owns the arithmetic of both passes of `resample` in vectors, for narrow weights.
-//! Does not know where rows are kept, nor how weights are found.
-//!
-//! Always: sums are exact, in 32 bits; what is kept of them is signed and in the order of pixels.
+//! The caller keeps the rows and computes the weights. Sums are exact, in 32 bits. The intermediate is signed and in
+//! the order of pixels.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 use super::{Level, LevelKind};
 
-/// Whether the level has something better than the plain loops.
+/// Whether the level has loops that are faster than the scalar ones.
 pub(crate) fn suits(level: Level) -> bool {
     level.0 != LevelKind::Baseline
 }
 
-/// The first pass over four rows of one length. For each column: where its taps begin, counted from pixel `before` on
-/// that rows begin with, and words of two weights each. Rows are as long as to be read in whole fours of pixels; sums
-/// are filled up to an even number of columns.
+/// The first pass over four rows of one length. `columns` holds for each column the pixel at which its taps begin, and
+/// words of two weights each. Rows begin with pixel `before`. They are padded so that whole groups of four pixels can
+/// be read; `sums` is padded to an even number of columns.
 pub(crate) fn along(
     level: Level,
     rows: &[&[u8]; 4],
@@ -33,7 +31,7 @@ pub(crate) fn along(
 ) {
     match level.0 {
         LevelKind::Baseline => {}
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::along(rows, before, columns, sums) },
         // SAFETY: as above.
@@ -42,12 +40,12 @@ pub(crate) fn along(
     }
 }
 
-/// The second pass over a row. `rows` are where the sums begin of two rows for each word of weights; they are filled up
-/// to whole vectors.
+/// The second pass over a row. `rows` holds the offsets of the sums of two rows for each word of weights. They are
+/// padded to whole vectors.
 pub(crate) fn down(level: Level, sums: &[u16], rows: &[usize], weights: &[u32], values: &mut [u8]) {
     match level.0 {
         LevelKind::Baseline => {}
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         LevelKind::Avx2 | LevelKind::Avx512 => unsafe { x86::avx2::down(sums, rows, weights, values) },
         // SAFETY: as above.
@@ -60,7 +58,7 @@ pub(crate) fn down(level: Level, sums: &[u16], rows: &[usize], weights: &[u32], 
 mod x86 {
     use std::arch::x86_64::{__m128i, _mm_setr_epi8};
 
-    /// Of four pixels two beside each other, channel by channel, in 16 bits.
+    /// A shuffle that interleaves two of four pixels, channel by channel, in 16 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn pair(at: i8) -> __m128i {
@@ -77,7 +75,8 @@ mod x86 {
             let words = (weights.len() / starts.len().max(1)).max(1);
             let halves = [v::repeat(super::pair(0)), v::repeat(super::pair(8))];
             let mut even = [v::zero(); v::FOUR_ROWS];
-            // Called at one place only, so that it becomes part of the loop: two columns a turn took twice as long.
+            // `one_column` is called at one place only, so that it is inlined: two columns per iteration took twice as
+            // long.
             for (at, (start, weights)) in starts.iter().zip(weights.chunks_exact(words)).enumerate() {
                 let mut one = one_column(rows, 4 * (*start as usize - before), weights, halves);
                 if at % 2 == 0 {
@@ -99,7 +98,7 @@ mod x86 {
             weights: &[u32],
             [left, right]: [v::Vector; 2]
         ) -> [v::Vector; v::FOUR_ROWS] {
-            // Levels are taken from the middle, and the half for rounding comes in.
+            // Subtracts the middle of the range, and adds the half for rounding.
             let mut sums = [v::all_32(64 - (128 << 14)); v::FOUR_ROWS];
             let end = at + 16 * weights.len().div_ceil(2);
             let (a, b) = (rows[0][at..end].as_chunks::<16>().0.iter(), rows[1][at..end].as_chunks::<16>().0);
@@ -136,7 +135,7 @@ mod x86 {
 
         #[inline]
         fn group(sums: &[u16], rows: &[[usize; 2]], weights: &[u32], at: usize) -> v::Vector {
-            // The middle comes back, and the half for rounding comes in.
+            // Adds back the middle of the range, and the half for rounding.
             let mut sum = [v::all_32((128 << 21) + (1 << 20)); 4];
             for ([upper, lower], weights) in rows.iter().zip(weights) {
                 let (up, low) = (two_of_sums(sums, upper + at), two_of_sums(sums, lower + at));
@@ -153,7 +152,7 @@ mod x86 {
 
         #[inline]
         fn two_of_sums(sums: &[u16], at: usize) -> [v::Vector; 2] {
-            let two = sums[at..].first_chunk::<{ v::BYTES }>().expect("rows are filled up");
+            let two = sums[at..].first_chunk::<{ v::BYTES }>().expect("rows are padded");
             let (first, second) = two.split_first_chunk().expect("two vectors");
             [v::load_16(first), v::load_16(second.first_chunk().expect("two vectors"))]
         }

@@ -1,28 +1,25 @@
-//! Byte tables: red, green and blue of many pixels looked up at once.
+//! Byte tables: red, green and blue of many pixels looked up at once, by permutations of parts of the table.
 //!
-//! Owns the permutations of bytes that take a table of 256 entries apart.
-//! Does not finish a row: what is left over is looked up one by one.
-//!
-//! Always: alpha is kept.
+//! Alpha is kept. The caller looks up the pixels that are left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 use crate::picture::Pixel;
 
 use super::Level;
 
-/// Looks up as many pixels as the level does at once, from the left, and returns the others.
+/// Looks up whole vectors of pixels, from the left, and returns the pixels that are left over.
 pub(crate) fn look_up<'a>(level: Level, pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
     match level.0 {
         super::LevelKind::Baseline => pixels,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::by_sixteens(pixels, table) },
         // SAFETY: as above.
@@ -41,10 +38,10 @@ mod x86 {
     use crate::picture::Pixel;
     use crate::simd::wide::{avx2, avx512};
 
-    /// Red, green and blue of every pixel.
+    /// A mask of the red, green and blue bytes.
     const COLORS: u64 = 0x7777_7777_7777_7777;
 
-    /// Two permutations find an entry in each half of the table, and the upper bit chooses.
+    /// Two permutations look up an entry in each half of the table, and the highest bit selects one.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     pub(super) fn by_halves<'a>(pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
         let quarters = table.as_chunks::<64>().0;
@@ -62,9 +59,8 @@ mod x86 {
         rest
     }
 
-    /// Sixteen permutations of sixteen entries. Each holds what is to be changed where the level is 16 higher, so that
-    /// all that apply, one after the other, come to the right one; a level that has gone below zero stays there, and
-    /// finds zeros.
+    /// Sixteen permutations of sixteen entries. Each holds the XOR with the entry 16 below, so that the XOR of all that
+    /// apply is the right entry. An index that has become negative stays negative, and looks up zeros.
     #[target_feature(enable = "avx2")]
     pub(super) fn by_sixteens<'a>(pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
         let mut steps = [[0; 32]; 16];

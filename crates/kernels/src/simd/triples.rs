@@ -1,28 +1,25 @@
-//! Pixels of three bytes from those of four, and back, for many of them at once.
+//! Conversion between pixels of three bytes and of four, many at once.
 //!
-//! Owns how bytes move within a vector.
-//! Does not finish a row: what is left over is moved one by one.
-//!
-//! Always: red, green and blue stay what they are; alpha is dropped, and 255 where it comes in.
+//! Alpha is dropped in one direction and 255 in the other. The caller converts the pixels that are left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, reason = "other architectures have no level above the baseline")
 )]
 
 use crate::picture::Pixel;
 
 use super::Level;
 
-/// Moves as many as the level does at once, from the left, and says how many pixels.
+/// Converts whole vectors, from the left. Returns the number of pixels done.
 pub(crate) fn to_pixels(level: Level, triples: &[u8], into: &mut [Pixel]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::to_pixels(triples, into) },
         // SAFETY: as above.
@@ -31,7 +28,7 @@ pub(crate) fn to_pixels(level: Level, triples: &[u8], into: &mut [Pixel]) -> usi
     }
 }
 
-/// The other way round.
+/// The inverse of [`to_pixels`].
 pub(crate) fn from_pixels(level: Level, pixels: &[Pixel], into: &mut [u8]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
@@ -54,7 +51,7 @@ mod x86 {
             let turn = v::repeat(_mm_setr_epi32(0x8002_0100_u32.cast_signed(), 0x8005_0403_u32.cast_signed(), 0x8008_0706_u32.cast_signed(), 0x800b_0a09_u32.cast_signed()));
             let alpha = v::all_32(0xff00_0000_u32.cast_signed());
             let mut done = 0;
-            // A whole vector is read, of which three quarters are used.
+            // Reads a whole vector and uses three quarters of it.
             for group in into.as_chunks_mut::<{ v::BYTES / 4 }>().0 {
                 let Some(from) = triples[3 * done..].first_chunk() else { break };
                 let c = v::shuffle_8(v::permute_32(v::load(from), &v::FOURTHS), turn);
@@ -68,7 +65,7 @@ mod x86 {
         fn from_pixels(pixels: &[Pixel], into: &mut [u8]) -> usize {
             let turn = v::repeat(_mm_setr_epi32(0x0402_0100, 0x0908_0605, 0x0e0d_0c0a, -1));
             let mut done = 0;
-            // A whole vector is written, the last quarter of which belongs to the next.
+            // Writes a whole vector. The next one overwrites its last quarter.
             for group in pixels.as_chunks::<{ v::BYTES / 4 }>().0 {
                 let Some(to) = into[3 * done..].first_chunk_mut() else { break };
                 let c = v::load(group.as_flattened().first_chunk().expect("four bytes to a pixel"));

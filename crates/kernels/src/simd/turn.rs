@@ -1,30 +1,27 @@
-//! Rows moved: as they are, back to front, and into columns.
+//! Rows copied forwards, reversed, or transposed into columns, with prefetching.
 //!
-//! Owns the shuffling of pixels in vectors, and which memory is asked for meanwhile.
-//! Does not know pictures: whoever calls knows which rows go where.
-//!
-//! Always: pixels are moved as they are.
+//! The caller decides which rows go where.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 
 use crate::picture::Pixel;
 
 use super::{Level, Loop, ask_for};
 
-/// A row as it is.
+/// Copies a row.
 pub(crate) struct Copied<'a> {
     pub(crate) from: &'a [Pixel],
-    /// The row that is to be moved next.
+    /// The row that is copied next.
     pub(crate) soon: &'a [Pixel],
     pub(crate) to: &'a mut [Pixel],
 }
 
 impl Loop for Copied<'_> {
-    /// Rows from bottom to top are not what processors expect: 0.26 ms for a picture of 1920x1080 where the next one is
-    /// asked for, 0.28 without.
+    /// Processors do not expect rows from bottom to top: 0.26 ms for 1920x1080 if the next row is prefetched, 0.28 ms
+    /// without.
     #[inline(always)]
     fn run(self) {
         let mut soon = self.soon.chunks(AT_ONCE);
@@ -38,18 +35,18 @@ impl Loop for Copied<'_> {
     }
 }
 
-/// A row back to front.
+/// Copies a row in reverse.
 pub(crate) struct Reversed<'a> {
     pub(crate) from: &'a [Pixel],
-    /// The row that is to be moved next; none where rows come from bottom to top, as a whole picture back to front.
+    /// The row that is copied next. Empty if rows come from bottom to top, which reverses the whole image.
     pub(crate) soon: &'a [Pixel],
     pub(crate) to: &'a mut [Pixel],
 }
 
 impl Loop for Reversed<'_> {
-    /// Written from left to right, many at once: 0.26 ms for a picture of 1920x1080 that is turned by 180 degrees, 0.29 to
-    /// 0.40 where it is read so instead. Where each row is read from its end, the next one is asked for: 0.25 instead of
-    /// 0.27.
+    /// Writes from left to right in groups: 0.26 ms for 1920x1080 turned by 180 degrees, 0.29 to 0.40 ms if it reads
+    /// from left to right instead. If rows come from top to bottom and each is read from its end, the next one is
+    /// prefetched: 0.25 instead of 0.27 ms.
     #[inline(always)]
     fn run(self) {
         let mut soon = self.soon.rchunks(AT_ONCE);
@@ -63,31 +60,31 @@ impl Loop for Reversed<'_> {
     }
 }
 
-/// Pixels that are moved at once: a line of the cache.
+/// Pixels moved at once: a cache line.
 const AT_ONCE: usize = 16;
 
-/// The most rows that become columns together.
+/// The maximum number of rows that are transposed together.
 pub(crate) const TILE: usize = 8;
 
-/// Rows of equal length that become columns next to each other.
+/// Rows of equal length that become adjacent columns.
 #[derive(Clone, Copy)]
 pub(crate) struct TurnedColumns<'a> {
-    /// At most [`TILE`], the leftmost column first.
+    /// At most [`TILE`] rows, that of the leftmost column first.
     pub(crate) of: &'a [&'a [Pixel]],
-    /// Whether the first pixel of a row comes to lie at the bottom.
+    /// Whether the first pixel of a row ends up at the bottom.
     pub(crate) upwards: bool,
     /// The leftmost column.
     pub(crate) x: usize,
-    /// Pixels in a row of what they are put into.
+    /// Width of the target image.
     pub(crate) width: usize,
 }
 
 impl TurnedColumns<'_> {
-    /// Puts them into the rows of a picture, as many as each has pixels.
+    /// Writes the columns into the target image.
     pub(crate) fn put(self, level: Level, to: &mut [Pixel]) {
         let done = match level.0 {
             super::LevelKind::Baseline => 0,
-            // SAFETY: a level exists only where `detect` has found all of its instructions.
+            // SAFETY: a level exists only if `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
             _ if self.of.len() == TILE => unsafe { x86::put(self, to) },
             #[cfg(target_arch = "x86_64")]
@@ -101,7 +98,7 @@ impl TurnedColumns<'_> {
         }
     }
 
-    /// Where pixel `j` of the first row goes.
+    /// The target index of pixel `j` of the first row.
     #[inline(always)]
     fn place(&self, j: usize) -> usize {
         let down = if self.upwards { self.of[0].len() - 1 - j } else { j };
@@ -121,12 +118,12 @@ mod x86 {
 
     use super::{TILE, TurnedColumns};
 
-    /// As many pixels of each row at a time as there are rows; how many are done.
+    /// Transposes whole tiles. Returns the number of pixels per row that are done.
     #[target_feature(enable = "avx2")]
     pub(super) fn put(columns: TurnedColumns<'_>, to: &mut [Pixel]) -> usize {
         let groups = columns.of[0].len() / TILE;
         for at in (0..groups * TILE).step_by(TILE) {
-            // No `map`: what it calls would not become part of this.
+            // No `map`: the function it calls would not be inlined.
             let mut loaded = [avx2::zero(); TILE];
             for (loaded, row) in loaded.iter_mut().zip(columns.of) {
                 *loaded = avx2::load(row[at..].as_flattened().first_chunk().expect("groups are whole"));
@@ -139,7 +136,7 @@ mod x86 {
         groups * TILE
     }
 
-    /// Pairs of pixels, pairs of pairs, and halves.
+    /// Transposes by interleaving pixels, then pairs, then halves.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn turned(r: &[avx2::Vector; TILE]) -> [avx2::Vector; TILE] {

@@ -1,17 +1,16 @@
-//! Levels from the colours of pixels: luma, and chroma of full or half the width, for many pixels at once.
+//! Luma, and chroma of full or half the width, from many pixels at once.
 //!
-//! Owns the arithmetic in pairs of 16-bit numbers, which vectors multiply and add in one step.
-//! Does not finish a row: what is left over is weighed one by one. Does not weigh rows shorter than a vector.
-//!
-//! Always: sums of 32 bits, of which 15 are cut off, or 17 where four pixels are summed; the rest is clamped to a level.
+//! Channels are multiplied and added in pairs of 16-bit numbers, which vectors do in one step. Sums have 32 bits, of
+//! which 15 are cut off, or 17 if four pixels are summed; the rest is clamped to 0..=255. The caller computes the
+//! pixels that are left over, and rows shorter than a vector.
 
 #![cfg_attr(
     target_arch = "x86_64",
-    expect(unsafe_code, reason = "code for instructions that the machine was asked about can only be entered so")
+    expect(unsafe_code, reason = "functions that are compiled for a level can only be called in `unsafe` blocks")
 )]
 #![cfg_attr(
     not(target_arch = "x86_64"),
-    expect(unused_variables, dead_code, reason = "elsewhere there is no level above the baseline")
+    expect(unused_variables, dead_code, reason = "other architectures have no level above the baseline")
 )]
 
 use crate::picture::Pixel;
@@ -19,18 +18,18 @@ use crate::stored::way::RgbToYuv;
 
 use super::Level;
 
-/// Factors of red, green and blue, and what is added.
+/// Factors of red, green and blue, and the constant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weights {
     pub(crate) factors: [i32; 3],
     pub(crate) bias: i32,
 }
 
-/// Weighs as many pixels as the level does at once, from the left, and says how many: none or all.
+/// Computes a weighted sum per pixel. Returns the number of pixels done: none or all.
 pub(crate) fn weigh(level: Level, weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
-        // SAFETY: a level exists only where `detect` has found all of its instructions.
+        // SAFETY: a level exists only if `detect` has found all of its instructions.
         #[cfg(target_arch = "x86_64")]
         super::LevelKind::Avx2 | super::LevelKind::Avx512 => unsafe { x86::avx2::weigh(weights, pixels, into) },
         // SAFETY: as above.
@@ -39,7 +38,8 @@ pub(crate) fn weigh(level: Level, weights: Weights, pixels: &[Pixel], into: &mut
     }
 }
 
-/// Chroma of two rows at half their width, u and v by turns; says how many pixels of a row were used, an even number.
+/// Chroma of two rows at half their width, with u and v interleaved. Returns the number of pixels of a row that were
+/// used, an even number.
 pub(crate) fn pairs(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], into: &mut [u8]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
@@ -52,7 +52,7 @@ pub(crate) fn pairs(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], into: &m
     }
 }
 
-/// The same, u and v apart.
+/// Like [`pairs`], with u and v separate.
 pub(crate) fn halves(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], u: &mut [u8], v: &mut [u8]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
@@ -65,7 +65,7 @@ pub(crate) fn halves(level: Level, down: &RgbToYuv, rows: [&[Pixel]; 2], u: &mut
     }
 }
 
-/// Two factors that fit 16 bits, in one number.
+/// Two factors that fit 16 bits, packed into one number.
 #[cfg(target_arch = "x86_64")]
 fn pair(low: i32, high: i32) -> i32 {
     (high << 16) | (low & 0xffff)
@@ -82,7 +82,7 @@ mod x86 {
         use crate::stored::way::RgbToYuv;
 
         fn weigh(weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
-            // The last vector begins where it just fits: some pixels are weighed twice.
+            // The last vector starts where it just fits, so some pixels are computed twice.
             let Some(last) = pixels.len().checked_sub(v::BYTES) else { return 0 };
             let [r, g, b] = weights.factors;
             let (even, odd) = (v::all_32(pair(r, b)), v::all_32(pair(g, 0)));
@@ -120,7 +120,7 @@ mod x86 {
             let Some(last) = rows[0].len().checked_sub(v::BYTES) else { return 0 };
             let last = last & !1;
             let factors = chroma_factors(down);
-            // From eight pairs to eight of the one and eight of the other.
+            // From eight pairs to eight of u and eight of v.
             let turn = v::repeat(_mm_setr_epi32(0x0604_0200, 0x0e0c_0a08, 0x0705_0301, 0x0f0d_0b09));
             let mut at = 0;
             loop {
@@ -136,7 +136,7 @@ mod x86 {
             }
         }
 
-        /// Of red and blue, then green and nothing, by turns: for u and for v.
+        /// Factors of red and blue, then of green and zero, alternating: for u and for v.
         #[inline]
         fn chroma_factors(down: &RgbToYuv) -> [v::Vector; 2] {
             [down.u, down.v].map(|[r, g, b]| {
@@ -157,7 +157,7 @@ mod x86 {
                 let above = v::madd_8(v::shuffle_8(upper[i], turn), ones);
                 let sums = v::add_16(above, v::madd_8(v::shuffle_8(lower[i], turn), ones));
                 let (u, w) = (v::madd_16(sums, factors[0]), v::madd_16(sums, factors[1]));
-                // Red and blue of u lie in even places and green in odd ones: both come together in the even ones, and
+                // Red and blue of u are summed in even lanes, green in odd ones. Both are added in the even lanes,
                 // those of v in the odd ones.
                 let u = v::add_32(u, v::shift_right_64(u, 32));
                 let w = v::add_32(w, v::shift_left_64(w, 32));
@@ -173,7 +173,7 @@ mod x86 {
             [v::load(&quarters[0]), v::load(&quarters[1]), v::load(&quarters[2]), v::load(&quarters[3])]
         }
 
-        /// The lowest bytes of four vectors, one behind the other, clamped.
+        /// The lowest bytes of four vectors, concatenated and clamped.
         #[inline]
         fn levels(four: [v::Vector; 4]) -> v::Vector {
             let low = v::pack_32(four[0], four[1]);

@@ -1,16 +1,14 @@
-//! Vectors of two widths under one set of names, so that a loop is written once for both.
+//! One set of names for vectors of 256 and 512 bits, so that a loop is written once for both.
 //!
-//! Owns the names, vectors from memory and back, and the only pointers of this crate.
-//! Does not compute anything but what an instruction does.
-//!
-//! Always: as many bytes are touched as the array has. `unpack` and `pack` work within 16 bytes each, and undo each
-//! other. Numbers in names are the bits of what is computed with.
+//! All pointers of this crate are here: loads and stores touch exactly the bytes of an array. Each function is one
+//! instruction or a fixed sequence. `unpack` and `pack` work within 16-byte lanes and are inverse to each other. The
+//! number in a name is the width in bits of the elements.
 
 #![expect(unsafe_code, reason = "the intrinsics that read and write memory take pointers")]
 
 use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
 
-/// Declares a loop for both widths, as `avx2::name` and `avx512::name`: `$v` is the module with the names.
+/// Declares a loop for both widths, as `avx2::name` and `avx512::name`; `$v` is the module with the vector functions.
 macro_rules! both_widths {
     ($v:ident; $($body:tt)*) => {
         pub(super) mod avx2 {
@@ -38,15 +36,15 @@ pub(super) use {both_widths, featured};
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sixteen(from: &[u8; 16]) -> __m128i {
-    // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+    // SAFETY: the array is as long as the vector, and this load requires no alignment.
     unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_sixteen(to: &mut [u16], at: usize, v: __m128i) {
-    let to = to[at..].first_chunk_mut::<8>().expect("rows are filled up");
-    // SAFETY: the array is as long as the vector, and this store asks for no alignment.
+    let to = to[at..].first_chunk_mut::<8>().expect("rows are padded");
+    // SAFETY: the array is as long as the vector, and this store requires no alignment.
     unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), v) }
 }
 
@@ -72,10 +70,9 @@ pub(super) mod avx2 {
 
     use super::{sixteen, store_sixteen};
 
-    /// The bytes of a vector.
     pub(in crate::simd) const BYTES: usize = 32;
 
-    // Where each four bytes of a vector come from, for `permute_32`.
+    // The source of each group of four bytes, for `permute_32`.
     pub(in crate::simd) const APART: [u32; BYTES / 4] = super::apart();
     pub(in crate::simd) const TOGETHER: [u32; BYTES / 4] = super::together();
     pub(in crate::simd) const HALVES: [u32; BYTES / 4] = super::halves();
@@ -85,7 +82,7 @@ pub(super) mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn load(from: &[u8; BYTES]) -> Vector {
-        // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+        // SAFETY: the array is as long as the vector, and this load requires no alignment.
         unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
     }
 
@@ -113,7 +110,7 @@ pub(super) mod avx2 {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn store(to: &mut [u8; BYTES], v: Vector) {
-        // SAFETY: the array is as long as the vector, and this store asks for no alignment.
+        // SAFETY: the array is as long as the vector, and this store requires no alignment.
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v) }
     }
 
@@ -130,57 +127,57 @@ pub(super) mod avx2 {
         _mm256_broadcastsi128_si256(sixteen)
     }
 
-    /// Of each two pairs of 32 bits, the first everywhere.
+    /// Repeats the first of each two 32-bit pairs.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn first_of_two(v: Vector) -> Vector {
         _mm256_shuffle_epi32::<0b00_00_00_00>(v)
     }
 
-    /// And the second.
+    /// Repeats the second of each two 32-bit pairs.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn second_of_two(v: Vector) -> Vector {
         _mm256_shuffle_epi32::<0b10_10_10_10>(v)
     }
 
-    /// The 32 bits at each of these places.
+    /// The 32-bit elements at these indices.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn choose_32(from: Vector, places: Vector) -> Vector {
         _mm256_permutevar8x32_epi32(from, places)
     }
 
-    /// What was packed from two vectors, all of the first before the second.
+    /// Orders the result of packing two vectors: all of the first before the second.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn in_turns(v: Vector) -> Vector {
         _mm256_permute4x64_epi64::<0b11_01_10_00>(v)
     }
 
-    /// Sums of 32 bits, and the products of two pairs of 16 bits more.
+    /// Adds the products of two pairs of 16 bits to sums of 32 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn dot(sums: Vector, a: Vector, b: Vector) -> Vector {
         add_32(sums, madd_16(a, b))
     }
 
-    /// Four bytes at a time from anywhere in the vector.
+    /// Permutes groups of four bytes across the whole vector.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn permute_32(v: Vector, from: &[u32; BYTES / 4]) -> Vector {
-        // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+        // SAFETY: the array is as long as the vector, and this load requires no alignment.
         _mm256_permutevar8x32_epi32(v, unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
     }
 
-    /// The even ones of the first, the odd ones of the second.
+    /// The even elements of the first, the odd ones of the second.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn by_turns_32(even: Vector, odd: Vector) -> Vector {
         _mm256_blend_epi32(even, odd, 0xAA)
     }
 
-    /// Vectors that four rows of 16 bytes take.
+    /// Vectors that hold 16 bytes of each of four rows.
     pub(in crate::simd) const FOUR_ROWS: usize = 2;
 
     /// Sixteen bytes of each of four rows.
@@ -224,10 +221,9 @@ pub(super) mod avx512 {
 
     use super::{sixteen, store_sixteen};
 
-    /// The bytes of a vector.
     pub(in crate::simd) const BYTES: usize = 64;
 
-    // Where each four bytes of a vector come from, for `permute_32`.
+    // The source of each group of four bytes, for `permute_32`.
     pub(in crate::simd) const APART: [u32; BYTES / 4] = super::apart();
     pub(in crate::simd) const TOGETHER: [u32; BYTES / 4] = super::together();
     pub(in crate::simd) const HALVES: [u32; BYTES / 4] = super::halves();
@@ -237,7 +233,7 @@ pub(super) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn load(from: &[u8; BYTES]) -> Vector {
-        // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+        // SAFETY: the array is as long as the vector, and this load requires no alignment.
         unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
     }
 
@@ -265,7 +261,7 @@ pub(super) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn store(to: &mut [u8; BYTES], v: Vector) {
-        // SAFETY: the array is as long as the vector, and this store asks for no alignment.
+        // SAFETY: the array is as long as the vector, and this store requires no alignment.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), v) }
     }
 
@@ -282,7 +278,7 @@ pub(super) mod avx512 {
         _mm512_broadcast_i32x4(sixteen)
     }
 
-    /// Vectors that four rows of 16 bytes take.
+    /// Vectors that hold 16 bytes of each of four rows.
     pub(in crate::simd) const FOUR_ROWS: usize = 1;
 
     /// Sixteen bytes of each of four rows.
@@ -303,43 +299,43 @@ pub(super) mod avx512 {
         store_sixteen(rows[3], at, _mm512_extracti32x4_epi32::<3>(v));
     }
 
-    /// Of each two pairs of 32 bits, the first everywhere.
+    /// Repeats the first of each two 32-bit pairs.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn first_of_two(v: Vector) -> Vector {
         _mm512_shuffle_epi32::<0b00_00_00_00>(v)
     }
 
-    /// And the second.
+    /// Repeats the second of each two 32-bit pairs.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn second_of_two(v: Vector) -> Vector {
         _mm512_shuffle_epi32::<0b10_10_10_10>(v)
     }
 
-    /// The 32 bits at each of these places.
+    /// The 32-bit elements at these indices.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn choose_32(from: Vector, places: Vector) -> Vector {
         _mm512_permutexvar_epi32(places, from)
     }
 
-    /// What was packed from two vectors, all of the first before the second.
+    /// Orders the result of packing two vectors: all of the first before the second.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn in_turns(v: Vector) -> Vector {
         _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), v)
     }
 
-    /// Four bytes at a time from anywhere in the vector.
+    /// Permutes groups of four bytes across the whole vector.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn permute_32(v: Vector, from: &[u32; BYTES / 4]) -> Vector {
-        // SAFETY: the array is as long as the vector, and this load asks for no alignment.
+        // SAFETY: the array is as long as the vector, and this load requires no alignment.
         _mm512_permutexvar_epi32(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }, v)
     }
 
-    /// The even ones of the first, the odd ones of the second.
+    /// The even elements of the first, the odd ones of the second.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn by_turns_32(even: Vector, odd: Vector) -> Vector {
@@ -347,7 +343,7 @@ pub(super) mod avx512 {
     }
 }
 
-/// An order of fours of bytes, `N` in all.
+/// Declares orders of `N` groups of four bytes.
 macro_rules! orders {
     ($($(#[$meta:meta])* $name:ident: |$at:ident, $lanes:ident| $from:expr;)*) => {
         $($(#[$meta])*
@@ -365,14 +361,14 @@ macro_rules! orders {
 }
 
 orders! {
-    /// One four of every so many in each sixteen bytes, so that `unpack` leaves pixels in their order.
+    /// Spreads groups over the 16-byte lanes, so that `unpack` leaves pixels in their order.
     apart: |at, lanes| at % 4 * lanes + at / 4;
-    /// Undoes what two `pack` make of four vectors.
+    /// Undoes the order that two `pack` steps give four vectors.
     together: |at, lanes| at % lanes * 4 + at / lanes;
-    /// The first eight bytes of each sixteen, then the others.
+    /// The first eight bytes of each lane, then the others.
     halves: |at, lanes| (at % (2 * lanes)) / 2 * 4 + at / (2 * lanes) * 2 + at % 2;
-    /// The first three fours of each sixteen bytes, one behind the other.
+    /// The first three groups of each lane, concatenated.
     thirds: |at, lanes| if at < 3 * lanes { at / 3 * 4 + at % 3 } else { 3 };
-    /// Three fours to each sixteen bytes.
+    /// Three groups to each lane.
     fourths: |at, _lanes| if at % 4 < 3 { at / 4 * 3 + at % 4 } else { 0 };
 }

@@ -1,9 +1,4 @@
-//! `gray8`: luma only.
-//!
-//! Owns its rows, both ways.
-//! Does not hold colour: pixels that come back are grey.
-//!
-//! Always: both sides give the same bytes; what comes back is opaque.
+//! `gray8`: luma only. Reading it gives opaque grey pixels.
 
 use vramp_plan::Format;
 
@@ -13,7 +8,6 @@ use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_luma};
 use super::{PixelRows, PlaneRows, StoredFormat};
 
-/// Luma only.
 pub(super) static GRAY8: StoredFormat =
     StoredFormat { format: Format::Gray8, wgsl: include_str!("gray8.wgsl"), block: [4, 1], unpack, pack };
 

@@ -1,9 +1,4 @@
-//! `i420`: luma, then two planes of chroma of half the width and height.
-//!
-//! Owns its rows, both ways.
-//! Does not compute levels.
-//!
-//! Always: a side of an odd number of pixels has chroma for half of one more; both sides give the same bytes.
+//! `i420`: luma, then two planes of chroma of half the width and height, rounded up for odd sizes.
 
 use vramp_plan::Format;
 
@@ -13,7 +8,6 @@ use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_halves};
 use super::{PixelRows, PlaneRows, StoredFormat};
 
-/// Planar 4:2:0.
 pub(super) static I420: StoredFormat =
     StoredFormat { format: Format::I420, wgsl: include_str!("i420.wgsl"), block: [8, 2], unpack, pack };
 

@@ -1,4 +1,4 @@
-// Planar 4:2:0: luma, then two planes of chroma of half the width and height.
+// i420, planar 4:2:0: luma, then two planes of chroma of half the width and height.
 // params: as in way.wgsl
 fn i420_load(at: vec2<i32>, k: u32) -> vec4<i32> {
     return way_pixel(stored_level(k, 0u, at), i420_between(k, 1u, at), i420_between(k, 2u, at), k);
@@ -14,11 +14,11 @@ fn i420_between(k: u32, plane: u32, at: vec2<i32>) -> i32 {
     return across * own + (4 - across) * other;
 }
 
-// Eight pixels of two rows: two words of luma in each, one of each chroma.
+// Stores eight pixels of two rows: two words of luma per row, one of each chroma.
 fn i420_store(block: vec2<i32>, k: u32) {
     let last = frame_size() - vec2<i32>(1);
     let y = 2 * block.y;
-    // What has no neighbour at the end counts twice.
+    // A pixel without a neighbour at the border counts twice.
     let below = min(y + 1, last.y);
     var chroma = vec2<u32>(0u);
     for (var word = 0; word < 2; word++) {

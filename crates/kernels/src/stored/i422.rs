@@ -1,9 +1,4 @@
-//! `i422`: luma, then two planes of chroma of half the width.
-//!
-//! Owns its rows, both ways.
-//! Does not mix rows: each has chroma of its own.
-//!
-//! Always: an odd width has chroma for half of one more; both sides give the same bytes.
+//! `i422`: luma, then two planes of chroma of half the width, rounded up for odd widths. Each row has its own chroma.
 
 use vramp_plan::Format;
 
@@ -13,7 +8,6 @@ use super::pack::Packing;
 use super::unpack::{Between, Sited, Unpacking, from_halves};
 use super::{PixelRows, PlaneRows, StoredFormat};
 
-/// Planar 4:2:2.
 pub(super) static I422: StoredFormat =
     StoredFormat { format: Format::I422, wgsl: include_str!("i422.wgsl"), block: [8, 1], unpack, pack };
 

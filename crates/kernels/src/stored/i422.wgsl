@@ -1,4 +1,4 @@
-// Planar 4:2:2: luma, then two planes of chroma of half the width.
+// i422, planar 4:2:2: luma, then two planes of chroma of half the width.
 // params: as in way.wgsl
 fn i422_load(at: vec2<i32>, k: u32) -> vec4<i32> {
     return way_pixel(stored_level(k, 0u, at), i422_between(k, 1u, at), i422_between(k, 2u, at), k);
@@ -9,7 +9,7 @@ fn i422_between(k: u32, plane: u32, at: vec2<i32>) -> i32 {
     return 12 * near + 4 * stored_level(k, plane, vec2<i32>(way_far(at).x, at.y));
 }
 
-// Eight pixels of a row: two words of luma, one of each chroma.
+// Stores eight pixels of a row: two words of luma, one of each chroma.
 fn i422_store(block: vec2<i32>, k: u32) {
     let last = frame_size().x - 1;
     var chroma = vec2<u32>(0u);

@@ -1,9 +1,4 @@
-//! `i444`: luma and two planes of chroma, all of the same size.
-//!
-//! Owns its rows, both ways.
-//! Does not mix pixels: each has chroma of its own.
-//!
-//! Always: both sides give the same bytes.
+//! `i444`: luma and two planes of chroma, all of the same size. Each pixel has its own chroma.
 
 use vramp_plan::Format;
 
@@ -13,7 +8,6 @@ use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_full};
 use super::{PixelRows, PlaneRows, StoredFormat};
 
-/// Planar 4:4:4.
 pub(super) static I444: StoredFormat =
     StoredFormat { format: Format::I444, wgsl: include_str!("i444.wgsl"), block: [4, 1], unpack, pack };
 

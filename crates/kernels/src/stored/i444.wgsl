@@ -1,10 +1,10 @@
-// Planar 4:4:4: luma and two planes of chroma, all of the same size.
+// i444, planar 4:4:4: luma and two planes of chroma, all of the same size.
 // params: as in way.wgsl
 fn i444_load(at: vec2<i32>, k: u32) -> vec4<i32> {
     return way_pixel(stored_level(k, 0u, at), 16 * stored_level(k, 1u, at), 16 * stored_level(k, 2u, at), k);
 }
 
-// Four pixels of a row: one word of each plane.
+// Stores four pixels of a row: one word of each plane.
 fn i444_store(block: vec2<i32>, k: u32) {
     let at = vec2<i32>(4 * block.x, block.y);
     var w = vec3<u32>(0u);

@@ -1,12 +1,18 @@
-//! Formats other than rgba8: how what is stored becomes pixels, and pixels what is stored.
+//! Storage formats other than rgba8, and the conversions from and to pixels.
 //!
-//! Owns the description of a format as data: its WGSL and its rows, both ways, and the parameters of a frame.
-//! Does not change pixels, and does not spread anything over threads.
+//! A format is described as data: its WGSL, its row functions in both directions, and its parameters. A recipe may read
+//! its source from a format and store its output in one. Reading is the implementation of `load`, so it works for any
+//! head. Storing ends a kernel: each invocation writes a block of whole words, so every pixel is computed once, and any
+//! pair of formats is one dispatch.
 //!
-//! Always: chroma is the mean of two by two pixels' area around its place, and is bilinear between its places on the way
-//! back; its place is the centre of the pixels it covers, except for 4:2:0 that is sited otherwise. Alpha is
-//! 255 on the way to pixels and dropped on the way from them. gray8 is the luma of a picture. Bytes that fill a row up
-//! are zero.
+//! 4:2:0 chroma is sited as the frame's `Siting` says: centred (420jpeg, the default), on the left pixel (420mpeg2), or
+//! on the left pixel with Cr on the first line of a pair and Cb on the second (420paldv, as mjpegtools and Xiph's tools
+//! define it). Reading interpolates bilinearly between these positions, in quarters per axis. Storing takes the mean of
+//! an area of two by two pixels around the position, so each axis has taps 1 2 1 on a sample or 2 2 between two. The
+//! siting stays with rgba8 frames, so that a stream is converted back to its original siting. 4:2:2 is always centred.
+//! Interlaced 4:2:0 is converted as progressive, and the plan notes it.
+//!
+//! Alpha is 255 after reading and dropped when storing. gray8 is the luma of an image. Bytes that pad a row are zero.
 
 pub(crate) mod pack;
 pub(crate) mod planes;
@@ -31,38 +37,38 @@ use pack::Packing;
 use planes::Planes;
 use unpack::{Between, Unpacking};
 
-/// A format on both sides.
+/// A storage format with both twins.
 #[derive(Debug)]
 pub struct StoredFormat {
-    /// The format; its word is that of its WGSL functions and of both files.
+    /// The format. Its name is the prefix of its WGSL functions and the name of both files.
     pub format: Format,
-    /// WGSL that defines `fn NAME_load(at: vec2<i32>, k: u32) -> vec4<i32>`, the pixel at a place, and `fn
+    /// WGSL that defines `fn NAME_load(at: vec2<i32>, k: u32) -> vec4<i32>`, which reads a pixel, and `fn
     /// NAME_store(block: vec2<i32>, k: u32)`, which stores a block of pixels. `stored_level(k, plane, at)` and
-    /// `stored_word(k, plane, column, row)` read what is stored, `made(at)` is a pixel to be stored, and
-    /// `put(k, plane, column, row, w)` stores a word.
+    /// `stored_word(k, plane, column, row)` read stored values, `made(at)` computes a pixel to be stored, and `put(k,
+    /// plane, column, row, w)` stores a word.
     pub(crate) wgsl: &'static str,
     /// Width and height of the blocks that are stored: whole words of every plane.
     pub(crate) block: [u32; 2],
-    /// Makes one row of pixels.
+    /// Computes one row of pixels.
     pub(crate) unpack: fn(&Unpacking<'_>, &mut Between, y: usize, &mut [Pixel]),
-    /// Stores two rows, or one that is the last: then both are the same.
+    /// Stores two rows. If only the last row is left, both are the same.
     pub(crate) pack: fn(&Packing, &mut Between, PixelRows<'_>, &mut PlaneRows<'_>, y: usize),
 }
 
-/// Two rows of pixels that are stored together, and their neighbours; at the border a row is its own neighbour.
+/// Two rows of pixels that are stored together, and their neighbours. At the border a row is its own neighbour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PixelRows<'a> {
     pub(crate) own: [&'a [Pixel]; 2],
-    /// The rows above and below; only chroma that is sited on lines looks at them.
+    /// The rows above and below. Only chroma sited on lines reads them.
     pub(crate) around: [&'a [Pixel]; 2],
 }
 
-/// Words that reading a stored frame takes.
+/// Parameter words for reading a stored frame.
 pub(crate) const LOAD_WORDS: usize = 14;
-/// Words that storing one takes.
+/// Parameter words for storing a frame.
 pub(crate) const STORE_WORDS: usize = 18;
 
-/// How a format is stored; none for rgba8, which is pixels.
+/// The description of a format; `None` for rgba8, which needs no conversion.
 pub fn of(format: Format) -> Option<&'static StoredFormat> {
     Some(match format {
         Format::Rgba8 => return None,
@@ -101,7 +107,7 @@ impl StoredFormat {
         words
     }
 
-    /// Blocks that a frame of this size is stored in.
+    /// Number of blocks in a frame of this size.
     pub fn blocks(&self, size: Size) -> u64 {
         let [width, height] = self.block;
         u64::from(size.width.div_ceil(width)) * u64::from(size.height.div_ceil(height))
@@ -111,7 +117,7 @@ impl StoredFormat {
         self.format != Format::Rgb8
     }
 
-    /// Where planes begin and how long their rows are, in words.
+    /// The offset of each plane and the length of its rows, in words.
     fn plane_words(&self, size: Size) -> [u32; 6] {
         let Planes(planes) = Planes::of(self.format, size);
         let mut words = [0; 6];

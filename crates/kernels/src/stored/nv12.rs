@@ -1,9 +1,4 @@
-//! `nv12`: luma, then one plane of 4:2:0 chroma, u and v by turns.
-//!
-//! Owns its rows, both ways.
-//! Does not compute levels: they are those of i420.
-//!
-//! Always: the same levels as i420, in other places; both sides give the same bytes.
+//! `nv12`: luma, then one plane of 4:2:0 chroma with u and v interleaved. The values are those of i420.
 
 use vramp_plan::Format;
 
@@ -13,7 +8,6 @@ use super::pack::Packing;
 use super::unpack::{Between, Unpacking, from_pairs};
 use super::{PixelRows, PlaneRows, StoredFormat};
 
-/// Luma and one plane of chroma.
 pub(super) static NV12: StoredFormat =
     StoredFormat { format: Format::Nv12, wgsl: include_str!("nv12.wgsl"), block: [4, 2], unpack, pack };
 

@@ -1,4 +1,4 @@
-// Luma, then one plane of 4:2:0 chroma, u and v by turns.
+// nv12: luma, then one plane of 4:2:0 chroma with u and v interleaved.
 // params: as in way.wgsl
 fn nv12_load(at: vec2<i32>, k: u32) -> vec4<i32> {
     let near = at >> vec2<u32>(1u);
@@ -16,11 +16,11 @@ fn nv12_pair(k: u32, at: vec2<i32>) -> vec2<i32> {
     return vec2<i32>(vec2<u32>(w, w >> 8u) & vec2<u32>(255u));
 }
 
-// Four pixels of two rows: a word of luma in each, and one of chroma.
+// Stores four pixels of two rows: one word of luma per row, and one of chroma.
 fn nv12_store(block: vec2<i32>, k: u32) {
     let last = frame_size() - vec2<i32>(1);
     let y = 2 * block.y;
-    // What has no neighbour at the end counts twice.
+    // A pixel without a neighbour at the border counts twice.
     let below = min(y + 1, last.y);
     var chroma = 0u;
     var upper = 0u;

@@ -1,10 +1,10 @@
-//! Rows of pixels become rows of planes: the loops that formats share.
+//! Loops that turn rows of pixels into rows of planes, shared by all formats.
 //!
-//! Owns luma and chroma from pixels, chroma from sums of four.
-//! Does not know where planes lie.
+//! They compute luma from pixels, and chroma from sums of four pixels. At the end of a row, a pixel without a neighbour
+//! counts twice. Every vector level gives the same bytes.
 //!
-//! Always: every level gives the same bytes; a pixel without a neighbour at the end of a row counts twice. Factors are
-//! constants in the plain loops, as on the way to pixels: to i420 5.4 ms with variables and 1.4 ms so.
+//! Factors are constants in the scalar loops, as in `unpack`: to i420 takes 5.4 ms with variables and 1.4 ms with
+//! constants.
 
 use crate::picture::Pixel;
 use crate::simd::weigh::{self, Weights};
@@ -16,7 +16,7 @@ use super::PixelRows;
 use super::unpack::Between;
 use super::way::{CHROMA_BIAS, DOWN, Way};
 
-/// How pixels are stored.
+/// The arguments for storing a frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packing {
     pub(crate) way: Way,
@@ -33,7 +33,7 @@ pub(crate) struct QuadSums {
 }
 
 impl Packing {
-    /// Pixels become luma.
+    /// Computes the luma of pixels.
     pub(super) fn luma(&self, pixels: &[Pixel], into: &mut [u8]) {
         let down = self.way.down();
         let weights = Weights { factors: down.luma, bias: down.luma_bias() };
@@ -47,10 +47,10 @@ impl Packing {
         }
     }
 
-    /// Pixels become chroma of full width.
+    /// Computes chroma of full width.
     pub(super) fn full(&self, sums: &mut QuadSums, pixels: &[Pixel], [u, v]: [&mut [u8]; 2]) {
         let down = self.way.down();
-        // The sum of four pixels that are the same, divided by four.
+        // Equals the sum of four identical pixels, divided by four.
         let weights = |factors| Weights { factors, bias: CHROMA_BIAS >> 2 };
         let done = weigh::weigh(self.level, weights(down.u), pixels, u);
         weigh::weigh(self.level, weights(down.v), pixels, v);
@@ -59,12 +59,12 @@ impl Packing {
         self.chroma(sums, &mut u[done..], &mut v[done..]);
     }
 
-    /// Whether storing two rows of 4:2:0 looks at the rows around them.
+    /// Whether storing two rows of 4:2:0 reads the rows around them.
     pub(crate) fn looks_around(&self) -> bool {
         self.way.siting() == Siting::Alternate
     }
 
-    /// Two rows of pixels become a row of 4:2:0 chroma.
+    /// Computes a row of 4:2:0 chroma from two rows of pixels.
     pub(super) fn halves(&self, between: &mut Between, rows: PixelRows<'_>, into: [&mut [u8]; 2]) {
         if self.way.siting() == Siting::Centre {
             self.centred_halves(&mut between.sums, rows.own, into);
@@ -73,13 +73,13 @@ impl Packing {
         }
     }
 
-    /// Two rows of pixels become chroma of half the width, in the centre of its pixels.
+    /// Computes centred chroma of half the width from two rows of pixels.
     pub(super) fn centred_halves(&self, sums: &mut QuadSums, rows: [&[Pixel]; 2], [u, v]: [&mut [u8]; 2]) {
         let done = weigh::halves(self.level, self.way.down(), rows, u, v);
         self.rest(sums, rows, done, &mut u[done / 2..], &mut v[done / 2..]);
     }
 
-    /// Two rows of pixels become a row of 4:2:0 chroma, u and v by turns.
+    /// Computes a row of 4:2:0 chroma with u and v interleaved, from two rows of pixels.
     pub(super) fn pairs(&self, between: &mut Between, rows: PixelRows<'_>, into: &mut [u8]) {
         let Between { sums, apart: [u, v], .. } = between;
         let is_centred = self.way.siting() == Siting::Centre;
@@ -154,7 +154,7 @@ impl<const W: usize> Loop for Coloured<'_, W> {
     }
 }
 
-/// Sums up two rows; where chroma is as wide as luma, each pixel counts twice, and otherwise with its neighbour.
+/// Adds up two rows. If `halved`, each pixel is added to its neighbour, otherwise it counts twice.
 struct Added<'a> {
     rows: [&'a [Pixel]; 2],
     halved: bool,
@@ -178,7 +178,7 @@ impl Loop for Added<'_> {
     }
 }
 
-/// Adds neighbours up, or each to itself.
+/// Adds neighbours up, or each value to itself.
 #[inline(always)]
 fn fold(above: &[u32], halved: bool, into: &mut Vec<u32>) {
     if !halved {

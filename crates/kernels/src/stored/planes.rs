@@ -1,13 +1,11 @@
-//! Planes: where rows lie in a frame that is stored, for reading all of them and for writing some.
+//! The rows of all planes in a stored frame, for reading all and for writing some.
 //!
-//! Owns the places of rows, and how a frame's memory is divided between those who write it at the same time.
-//! Does not know what bytes mean.
-//!
-//! Always: parts are divided between rows that share no chroma.
+//! [`PlaneRows::split`] divides a frame's memory between threads that write it at the same time. Parts are divided
+//! between rows that share no chroma.
 
 use vramp_plan::{Format, Plane, Size};
 
-/// The planes of a frame, as many as it has; the others have no rows.
+/// The planes of a frame. Planes that a format does not have are empty.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Planes(pub(crate) [Plane; 3]);
 
@@ -20,7 +18,7 @@ impl Planes {
         Planes(planes)
     }
 
-    /// Where a row of a plane lies.
+    /// The byte range of a row.
     pub(crate) fn row(&self, plane: usize, row: usize) -> std::ops::Range<usize> {
         let plane = &self.0[plane];
         let start = plane.start as usize + row * plane.stride as usize;
@@ -32,11 +30,11 @@ impl Planes {
     }
 }
 
-/// Some rows of a frame that is being written, of every plane.
+/// Some rows of every plane of a frame that is being written.
 #[derive(Debug)]
 pub struct PlaneRows<'a> {
     planes: [PlaneSlice<'a>; 3],
-    /// Rows of pixels that a row of the other planes covers.
+    /// Rows of pixels per row of the chroma planes.
     covers: usize,
 }
 
@@ -48,7 +46,7 @@ struct PlaneSlice<'a> {
 }
 
 impl<'a> PlaneRows<'a> {
-    /// All rows of a frame; none where the memory is too small for it.
+    /// All rows of a frame. Returns `None` if the memory is too small.
     pub fn of(format: Format, size: Size, frame: &'a mut [u8]) -> Option<PlaneRows<'a>> {
         let mut rest = frame;
         let mut at = 0;
@@ -66,12 +64,12 @@ impl<'a> PlaneRows<'a> {
         Some(PlaneRows { planes: [first, second, third], covers })
     }
 
-    /// Rows of pixels.
+    /// Number of rows of pixels.
     pub fn rows(&self) -> usize {
         self.planes[0].bytes.len() / self.planes[0].stride.max(1)
     }
 
-    /// The first so many rows, an even number or all, and the others.
+    /// Splits off the first `rows` rows of pixels. `rows` must be even or all of them.
     #[must_use]
     pub fn split(self, rows: usize) -> (PlaneRows<'a>, PlaneRows<'a>) {
         let covers = self.covers;
@@ -83,12 +81,12 @@ impl<'a> PlaneRows<'a> {
         (PlaneRows { planes, covers }, PlaneRows { planes: [later_first, later_second, later_third], covers })
     }
 
-    /// A row of a plane, with what fills it up made zero.
+    /// A row of a plane. Its padding is set to zero.
     pub(crate) fn row(&mut self, plane: usize, row: usize) -> &mut [u8] {
         self.planes[plane].row(row)
     }
 
-    /// A row of both planes behind the first.
+    /// A row of both chroma planes.
     pub(crate) fn chroma(&mut self, row: usize) -> [&mut [u8]; 2] {
         let [_, u, v] = &mut self.planes;
         [u.row(row), v.row(row)]

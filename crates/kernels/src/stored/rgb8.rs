@@ -1,9 +1,4 @@
-//! `rgb8`: three bytes a pixel.
-//!
-//! Owns its rows, both ways.
-//! Does not compute levels: they are the pixels' own.
-//!
-//! Always: colours come back as they were, and opaque.
+//! `rgb8`: three bytes per pixel. Colours are unchanged in both directions; alpha is 255 after reading.
 
 use vramp_plan::Format;
 
@@ -14,7 +9,6 @@ use super::pack::Packing;
 use super::unpack::{Between, Unpacking};
 use super::{PixelRows, PlaneRows, StoredFormat};
 
-/// Red, green, blue.
 pub(super) static RGB8: StoredFormat =
     StoredFormat { format: Format::Rgb8, wgsl: include_str!("rgb8.wgsl"), block: [4, 1], unpack, pack };
 

@@ -1,11 +1,10 @@
-//! Rows of planes become rows of pixels: the loops that formats share.
+//! Loops that turn rows of planes into rows of pixels, shared by all formats.
 //!
-//! Owns the rows in between: chroma of half the width, mixed from two rows, and chroma of full width.
-//! Does not know where planes lie.
+//! Intermediate rows are chroma of half the width, mixed from two rows, and chroma of full width. Every vector level
+//! gives the same bytes.
 //!
-//! Always: every level gives the same bytes. In the plain loops the factors
-//! are constants of each way, because only then does a compiler find the 16-bit multiplications: 1080p on one thread
-//! with nothing but SSE2 takes 4.3 ms from i420 with factors in variables and 1.6 ms so.
+//! In the scalar loops the factors are constants of each matrix, because compilers only find the 16-bit multiplications
+//! then: 1080p from i420 on one thread with only SSE2 takes 4.3 ms with factors in variables and 1.6 ms with constants.
 
 use vramp_plan::{Format, Size};
 
@@ -26,25 +25,25 @@ pub(crate) struct Unpacking<'a> {
     pub(super) level: Level,
 }
 
-/// Rows between planes and pixels, made once and used again.
+/// Intermediate rows between planes and pixels, allocated once and reused.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
-    /// Chroma of half the width, at four times its level, with one more at both ends.
+    /// Chroma of half the width, at four times its value, with one more element at both ends.
     half: [Vec<u16>; 2],
     /// Chroma of full width.
     wide: [Vec<i16>; 2],
     pub(super) sums: QuadSums,
-    /// Chroma that is stored by turns.
+    /// Deinterleaved chroma.
     pub(super) apart: [Vec<u8>; 2],
-    /// Rows of pixels on their way into planes.
+    /// Rows of pixels that are about to be stored.
     pub(crate) pixels: [Vec<Pixel>; 4],
 }
 
-/// Where chroma lies at a row of pixels.
+/// The position of chroma relative to a row of pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sited {
     across: Site,
-    /// Quarters that the nearer row of u and of v has.
+    /// Weight of the nearer row of u and of v, in quarters.
     near: [u16; 2],
 }
 
@@ -61,13 +60,13 @@ impl<'a> Unpacking<'a> {
         &self.bytes[self.planes.row(plane, row)]
     }
 
-    /// Where 4:2:0 chroma lies at a row of pixels.
+    /// The position of 4:2:0 chroma relative to a row of pixels.
     pub(super) fn site(&self, y: usize) -> Sited {
         let (across, down) = Site::of(self.way.siting());
         Sited { across, near: down.map(|site| site.near()[y % 2]) }
     }
 
-    /// The row of chroma that a row of pixels lies in, and the other one it is nearest to.
+    /// The chroma row that covers a row of pixels, and the other one nearest to it.
     pub(super) fn around(&self, plane: usize, y: usize) -> [&'a [u8]; 2] {
         let near = y / 2;
         let far =
@@ -76,7 +75,7 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-/// Makes pixels from luma and two planes of chroma of half the width, each between two of its rows.
+/// Computes pixels from luma and two planes of chroma of half the width, each between two of its rows.
 pub(super) fn from_halves(
     args: &Unpacking<'_>,
     between: &mut Between,
@@ -97,7 +96,7 @@ pub(super) fn from_halves(
     finish(args, between, sited.across, luma, into);
 }
 
-/// The same, where u and v are stored by turns.
+/// Like [`from_halves`], with u and v interleaved.
 pub(super) fn from_pairs(
     args: &Unpacking<'_>,
     between: &mut Between,
@@ -119,7 +118,7 @@ pub(super) fn from_pairs(
     finish(args, between, sited.across, luma, into);
 }
 
-/// Makes pixels from luma and chroma of the same width.
+/// Computes pixels from luma and chroma of the same width.
 pub(super) fn from_full(
     args: &Unpacking<'_>,
     between: &mut Between,
@@ -136,7 +135,7 @@ pub(super) fn from_full(
     plain(args, luma, &between.wide, into);
 }
 
-/// Makes pixels from luma: no chroma is chroma in the middle.
+/// Computes pixels from luma alone, with neutral chroma.
 pub(super) fn from_luma(args: &Unpacking<'_>, between: &mut Between, luma: &[u8], into: &mut [Pixel]) {
     let done = paint::paint(args.level, args.way.up(), luma, ChromaRow::None, into);
     let (luma, into) = (&luma[done..], &mut into[done..]);
@@ -147,7 +146,7 @@ pub(super) fn from_luma(args: &Unpacking<'_>, between: &mut Between, luma: &[u8]
     plain(args, luma, &between.wide, into);
 }
 
-/// Pixels from luma and the halves that are in between.
+/// Computes pixels from luma and the intermediate half-width chroma.
 fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8], into: &mut [Pixel]) {
     for half in &mut between.half {
         let last = half.len() - 1;
@@ -159,7 +158,7 @@ fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8]
     let done = paint::paint(args.level, args.way.up(), luma, halves, into);
     match luma.len() - done {
         0 => {}
-        // At most one is left over where any were done: an even one, at the end.
+        // If any pixels were done, at most one is left: an even one, at the end.
         1 if done > 0 => {
             let near = across.near()[0];
             let chroma = |half: &[u16]| centred(near * half[1 + done / 2] + (4 - near) * half[done / 2]);
@@ -179,7 +178,7 @@ fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8]
     }
 }
 
-/// Two rows of chroma, so many quarters of the nearer one: four times their level.
+/// Mixes two rows of chroma with `NEAR` quarters of the nearer one. The result is four times the value.
 struct Mixed<'a, const NEAR: u16> {
     near: &'a [u8],
     far: &'a [u8],
@@ -195,7 +194,7 @@ impl<const NEAR: u16> Loop for Mixed<'_, NEAR> {
     }
 }
 
-/// The same of u and v by turns.
+/// Like [`Mixed`], with u and v interleaved.
 struct MixedApart<'a, const U: u16, const V: u16> {
     near: &'a [u8],
     far: &'a [u8],
@@ -215,8 +214,8 @@ impl<const U: u16, const V: u16> Loop for MixedApart<'_, U, V> {
     }
 }
 
-/// Chroma of half the width, with one more at both ends, becomes one of full width: each pixel has three parts of the
-/// chroma it lies in and one of the neighbour it is nearer to.
+/// Widens chroma of half the width, with one more element at both ends, to full width. Each pixel takes three parts of
+/// the chroma that covers it and one of the neighbour it is nearer to.
 struct Widened<'a> {
     half: &'a [u16],
     into: &'a mut [i16],
@@ -238,7 +237,7 @@ impl Loop for Widened<'_> {
     }
 }
 
-/// The same for chroma that lies on even pixels: odd ones are midway between two.
+/// Like [`Widened`], for chroma sited on even pixels: odd pixels are midway between two.
 struct WidenedFirsts<'a> {
     half: &'a [u16],
     into: &'a mut [i16],
@@ -265,7 +264,7 @@ fn plain(args: &Unpacking<'_>, luma: &[u8], [u, v]: &[Vec<i16>; 2], into: &mut [
     }
 }
 
-/// Pixels from luma and chroma of full width, all opaque.
+/// Computes opaque pixels from luma and chroma of full width.
 struct Painted<'a, const W: usize> {
     luma: &'a [u8],
     u: &'a [i16],

@@ -1,17 +1,15 @@
-//! `way`: how luma and chroma make red, green and blue, and back: one of four matrices, and where chroma is sited.
+//! `way`: the conversion between YUV and RGB: one of four matrices, and the siting of chroma.
 //!
-//! Owns the factors and weights, in whole numbers, and the arithmetic of one pixel, which every loop has to equal.
-//! Does not know planes or rows.
-//!
-//! Always: whole numbers only, so that both sides give the same levels, within one of exact arithmetic. Chroma comes in
-//! sixteenths of a level and is made from sums of four pixels, or from sums of sixteen if it is not centred.
+//! This module defines the factors, the weights and the arithmetic of one pixel, which every loop must reproduce. All
+//! numbers are integers, so both twins give the same values, within one of exact arithmetic. Chroma is read in
+//! sixteenths of a level. It is computed from sums of four pixels, or of sixteen if it is not centred.
 
 use vramp_plan::Siting;
 
-/// The text that every format with luma shares on the device.
+/// WGSL that all formats with luma share.
 pub(crate) const WGSL: &str = include_str!("way.wgsl");
 
-/// A way of reading YUV: BT.601 or BT.709, in limited or full range, with 4:2:0 chroma sited somewhere.
+/// An interpretation of YUV: BT.601 or BT.709, limited or full range, and the siting of 4:2:0 chroma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
     matrix: usize,
@@ -19,22 +17,22 @@ pub struct Way {
 }
 
 impl Way {
-    /// BT.709 or BT.601, in full or in limited range, with chroma in the centre of its pixels.
+    /// BT.709 or BT.601, in full or limited range, with centred chroma.
     pub const fn new(bt709: bool, full_range: bool) -> Way {
         Way { matrix: 2 * bt709 as usize + full_range as usize, siting: Siting::Centre }
     }
 
-    /// All four with centred chroma.
+    /// All four matrices, with centred chroma.
     pub const ALL: [Way; 4] =
         [Way::new(false, false), Way::new(false, true), Way::new(true, false), Way::new(true, true)];
 
-    /// The same with 4:2:0 chroma sited there.
+    /// Sets the siting of 4:2:0 chroma.
     #[must_use]
     pub const fn sited(self, siting: Siting) -> Way {
         Way { siting, ..self }
     }
 
-    /// The one of this number; the first if there is none.
+    /// The inverse of [`Way::number`]. Unknown numbers give the first.
     pub(crate) fn numbered(number: u32) -> Way {
         let siting = Siting::ALL.get(number as usize / 4).copied().unwrap_or_default();
         Way { matrix: number as usize % 4, siting }
@@ -44,7 +42,7 @@ impl Way {
         self.matrix as u32 + 4 * self.siting as u32
     }
 
-    /// Which of the four matrices and ranges.
+    /// Index of the matrix and range, 0..4.
     pub(crate) const fn matrix(self) -> usize {
         self.matrix
     }
@@ -62,7 +60,7 @@ impl Way {
     }
 }
 
-/// Where 4:2:0 chroma lies along one axis, from luma sample 2k to 2k + 1.
+/// The position of 4:2:0 chroma along one axis, between luma samples 2k and 2k + 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Site {
     /// Midway between the two.
@@ -74,7 +72,7 @@ pub(crate) enum Site {
 }
 
 impl Site {
-    /// Across, and down for u and for v.
+    /// The horizontal position, and the vertical ones of u and v.
     pub(crate) const fn of(siting: Siting) -> (Site, [Site; 2]) {
         match siting {
             Siting::Centre => (Site::Between, [Site::Between; 2]),
@@ -83,8 +81,8 @@ impl Site {
         }
     }
 
-    /// Quarters that the chroma sample which covers an even or an odd luma sample has in it; the rest is of the
-    /// neighbour on the side of that luma sample.
+    /// The weight, in quarters, of the chroma sample that covers an even or an odd luma sample. The rest is the weight
+    /// of the neighbour on the side of that luma sample.
     pub(crate) const fn near(self) -> [u16; 2] {
         match self {
             Site::Between => [3, 3],
@@ -93,8 +91,8 @@ impl Site {
         }
     }
 
-    /// Quarters that luma samples 2k - 1, 2k, 2k + 1 and 2k + 2 have in chroma: the mean of two samples' length around
-    /// its place.
+    /// The weights, in quarters, of luma samples 2k - 1, 2k, 2k + 1 and 2k + 2 in chroma: the mean over the length of
+    /// two samples around its position.
     pub(crate) const fn taps(self) -> [u16; 4] {
         match self {
             Site::Between => [0, 2, 2, 0],
@@ -104,13 +102,15 @@ impl Site {
     }
 }
 
-/// The weights of a siting towards pixels in one word, four bits each: even and odd across, down for u, down for v.
+/// The weights for reading, packed into one word with four bits each: even and odd horizontally, vertically for u,
+/// vertically for v.
 pub(super) fn load_weights(siting: Siting) -> u32 {
     let (across, [u, v]) = Site::of(siting);
     packed([across.near(), u.near(), v.near()].as_flattened(), 4)
 }
 
-/// The weights of a siting towards chroma in one word, two bits each: four across, four down for u, four down for v.
+/// The weights for storing, packed into one word with two bits each: four horizontally, four vertically for u, four
+/// vertically for v.
 pub(super) fn store_weights(siting: Siting) -> u32 {
     let (across, [u, v]) = Site::of(siting);
     packed([across.taps(), u.taps(), v.taps()].as_flattened(), 2)
@@ -120,7 +120,7 @@ fn packed(weights: &[u16], bits: u32) -> u32 {
     weights.iter().rev().fold(0, |word, weight| (word << bits) | u32::from(*weight))
 }
 
-/// Factors towards pixels: luma in 1/2^14, chroma in 1/2^13.
+/// Factors from YUV to pixels: luma in 1/2^14, chroma in 1/2^13.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct YuvToRgb {
     pub(crate) black: i16,
@@ -132,10 +132,11 @@ pub(crate) struct YuvToRgb {
 }
 
 impl YuvToRgb {
-    /// The pixel of a luma and of chroma as [`centred`] leaves it.
+    /// The pixel of a luma value and of chroma values from [`centred`].
     #[inline(always)]
     pub(crate) fn pixel(&self, y: u8, u: i16, v: i16) -> u32 {
-        // Levels in 1/32. Each product is rounded down, by half a step in the mean: 17 instead of 16 makes up for two.
+        // Values are in 1/32. Each product is rounded down, by half a step on average: 17 instead of 16 compensates for
+        // two.
         let times = |a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16;
         let level = |v: i16| ((v >> 5).clamp(0, 255)) as u16;
         let y = times((i16::from(y) - self.black) << 7, self.luma) + 17;
@@ -147,13 +148,13 @@ impl YuvToRgb {
     }
 }
 
-/// Sixteen times a level becomes its distance from the middle in 1/256, which just fills sixteen bits.
+/// Converts sixteen times a chroma value to its distance from the middle in 1/256, which just fills sixteen bits.
 #[inline(always)]
 pub(crate) fn centred(level: u16) -> i16 {
     ((level << 4) ^ 0x8000).cast_signed()
 }
 
-/// Factors towards luma and chroma, in 1/2^15, for red, green and blue.
+/// Factors from red, green and blue to luma and chroma, in 1/2^15.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RgbToYuv {
     pub(crate) black: i32,
@@ -162,11 +163,11 @@ pub(crate) struct RgbToYuv {
     pub(crate) v: [i32; 3],
 }
 
-/// What is added before the fraction of a sum of four pixels is cut off: the middle of chroma, and a half.
+/// Added to a sum of four pixels before its fraction is cut off: the middle of chroma, and a half.
 pub(crate) const CHROMA_BIAS: i32 = (128 << 17) + (1 << 16);
 
 impl RgbToYuv {
-    /// What is added before a luma's fraction is cut off: black, and a half.
+    /// Added before the fraction of luma is cut off: black, and a half.
     pub(crate) const fn luma_bias(&self) -> i32 {
         (self.black << 15) + (1 << 14)
     }
@@ -176,11 +177,11 @@ impl RgbToYuv {
 pub(super) const UP: [YuvToRgb; 4] = [up(BT601, false), up(BT601, true), up(BT709, false), up(BT709, true)];
 pub(super) const DOWN: [RgbToYuv; 4] = [down(BT601, false), down(BT601, true), down(BT709, false), down(BT709, true)];
 
-/// How much of luma is red, and how much is blue.
+/// The weights of red and of blue in luma.
 const BT601: (f64, f64) = (0.299, 0.114);
 const BT709: (f64, f64) = (0.2126, 0.0722);
 
-/// How many levels black to white and the whole of chroma take.
+/// Number of levels from black to white, and of the whole range of chroma.
 const fn spans(full: bool) -> (f64, f64) {
     if full { (255.0, 255.0) } else { (219.0, 224.0) }
 }
@@ -210,7 +211,7 @@ const fn up((red, blue): (f64, f64), full: bool) -> YuvToRgb {
 const fn down((red, blue): (f64, f64), full: bool) -> RgbToYuv {
     let (luma, chroma) = spans(full);
     let (luma, chroma) = (luma / 255.0 * 32_768.0, chroma / 255.0 * 32_768.0);
-    // What rounding leaves over goes to the largest factor: white stays white, and grey has no colour.
+    // The largest factor absorbs the rounding error, so that white stays white and grey has no colour.
     let (lr, lb) = (nearest(red * luma), nearest(blue * luma));
     let ur = nearest(-0.5 * red / (1.0 - blue) * chroma);
     let ub = nearest(0.5 * chroma);

@@ -1,13 +1,14 @@
-// How luma and chroma make red, green and blue, and back; what all formats with luma share.
-// load params: 0 which way (for the host), 1 black, 2 luma, 3 red from v, 4 green from u, 5 green from v, 6 blue from u;
-//     7, 8, 9 the first word of each plane; 10, 11, 12 words from one of its rows to the next; 13 weights of chroma
-// store params: 0 which way (for the host), 1 black, 2 to 4 luma, 5 to 7 u, 8 to 10 v from red, green and blue;
-//     11, 12, 13 the first word of each plane; 14, 15, 16 words from one of its rows to the next; 17 weights of pixels
+// Conversion between YUV and RGB; shared by all formats with luma.
+// load params: 0 way (for the CPU), 1 black, 2 luma, 3 red from v, 4 green from u, 5 green from v, 6 blue from u;
+//     7, 8, 9 the first word of each plane; 10, 11, 12 words from one row of a plane to the next; 13 weights of chroma
+// store params: 0 way (for the CPU), 1 black, 2 to 4 luma, 5 to 7 u, 8 to 10 v from red, green and blue;
+//     11, 12, 13 the first word of each plane; 14, 15, 16 words from one row of a plane to the next; 17 weights of
+//     pixels
 fn way_times(a: i32, b: i32) -> i32 {
     return (a * b) >> 16u;
 }
 
-// The pixel of a luma and of chroma in sixteenths of a level.
+// The pixel of a luma value and of chroma in sixteenths of a level.
 fn way_pixel(y: i32, u: i32, v: i32, k: u32) -> vec4<i32> {
     let l = way_times((y - int(k + 1u)) << 7u, int(k + 2u)) + 17;
     let cu = (u << 4u) - 32768;
@@ -24,7 +25,7 @@ fn way_luma(c: vec4<i32>, k: u32) -> u32 {
     return u32((sum + (int(k + 1u) << 15u) + 16384) >> 15u);
 }
 
-// U and v of the sum of four pixels.
+// u and v of the sum of four pixels.
 fn way_chroma(c: vec4<i32>, k: u32) -> vec2<u32> {
     let u = c.x * int(k + 5u) + c.y * int(k + 6u) + c.z * int(k + 7u);
     let v = c.x * int(k + 8u) + c.y * int(k + 9u) + c.z * int(k + 10u);
@@ -32,8 +33,8 @@ fn way_chroma(c: vec4<i32>, k: u32) -> vec2<u32> {
     return vec2<u32>(clamp(sum, vec2<i32>(0), vec2<i32>(255)));
 }
 
-// U and v of 4:2:0 whose pixels begin at a place, from the sum of four pixels if chroma is in their centre and else from
-// the weighted sum of sixteen; u and v may lie on different lines.
+// u and v of the 4:2:0 block that starts at `at`. Centred chroma uses the sum of four pixels; otherwise it is the
+// weighted sum of sixteen, and u and v may be sited on different lines.
 fn way_halved(sum: vec4<i32>, at: vec2<i32>, k: u32) -> vec2<u32> {
     let weights = word(k + 17u);
     if (weights == 0x282828u) {
@@ -48,7 +49,7 @@ fn way_halved(sum: vec4<i32>, at: vec2<i32>, k: u32) -> vec2<u32> {
         for (var i = 0; i < 4 && down_u + down_v > 0; i++) {
             let across = i32((weights >> u32(2 * i)) & 3u);
             if (across > 0) {
-                // What is beyond the border is what is at it.
+                // Pixels beyond the border repeat the border.
                 let c = across * made(clamp(at + vec2<i32>(i - 1, j - 1), vec2<i32>(0), last));
                 of_u += down_u * c;
                 of_v += down_v * c;
@@ -61,13 +62,14 @@ fn way_halved(sum: vec4<i32>, at: vec2<i32>, k: u32) -> vec2<u32> {
     return vec2<u32>(clamp(levels, vec2<i32>(0), vec2<i32>(255)));
 }
 
-// Quarters that the chroma sample which covers a place has there: across (0), down for u (1), down for v (2). The rest is
-// of the neighbour that way_far gives.
+// The weight, in quarters, of the chroma sample that covers a position: horizontally (axis 0), vertically for u (1) or
+// v (2). The rest is the weight of the neighbour from way_far.
 fn way_near(k: u32, axis: u32, at: i32) -> i32 {
     return i32((word(k + 13u) >> (8u * axis + 4u * u32(at & 1))) & 15u);
 }
 
-// The neighbour that chroma of a place is mixed with: the one before at even places, the one behind at odd ones.
+// The other chroma sample that a position is interpolated with: the previous one at even positions, the next at odd
+// ones.
 fn way_far(at: vec2<i32>) -> vec2<i32> {
     let last = ((source_size() + vec2<i32>(1)) >> vec2<u32>(1u)) - vec2<i32>(1);
     return clamp((at >> vec2<u32>(1u)) + 2 * (at & vec2<i32>(1)) - vec2<i32>(1), vec2<i32>(0), last);

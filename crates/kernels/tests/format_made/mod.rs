@@ -1,4 +1,4 @@
-//! Makes frames with recipes that read or write other formats than rgba8, whole or in bands, for the tests of those.
+//! Runs recipes that read or write other formats than rgba8, whole or in bands, for the format tests.
 
 #![allow(dead_code, reason = "tests/formats.rs of the facade shares it and uses a part")]
 
@@ -11,7 +11,7 @@ use vramp_plan::{Format, Plane, Size};
 /// Every format but rgba8.
 pub const OTHERS: [Format; 6] = [Format::Rgb8, Format::I444, Format::I422, Format::I420, Format::Nv12, Format::Gray8];
 
-/// Bytes that follow from their places, as `reference/format.py` makes them too.
+/// Bytes that follow from their positions, as `reference/format.py` computes them too.
 pub fn noise(count: usize, seed: u64) -> Vec<u8> {
     (0..count as u64).map(|at| ((at + 77 * seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
@@ -25,12 +25,12 @@ fn rows(format: Format, size: Size) -> impl Iterator<Item = std::ops::Range<usiz
     })
 }
 
-/// A frame's bytes without what fills rows up, plane by plane.
+/// A frame's bytes without padding, plane by plane.
 pub fn bare(format: Format, size: Size, frame: &[u8]) -> Vec<u8> {
     rows(format, size).flat_map(|row| frame[row].iter().copied()).collect()
 }
 
-/// The frame of such bytes, with something else between rows.
+/// The frame of such bytes, with nonzero padding.
 pub fn framed(format: Format, size: Size, bare: &[u8]) -> Vec<u8> {
     let mut frame = vec![0xA5; format.frame_bytes(size) as usize];
     let mut from = bare;
@@ -48,7 +48,7 @@ pub fn made_up(format: Format, size: Size, seed: u64) -> Vec<u8> {
     framed(format, size, &noise(count, seed))
 }
 
-/// A conversion with everything that it is given for one frame.
+/// A conversion of one frame, with its inputs.
 #[derive(Debug, Clone)]
 pub struct Converted {
     pub from: Format,
@@ -104,7 +104,7 @@ impl Converted {
         self.bands(&[self.size.height])
     }
 
-    /// Bands of these heights, again and again until the frame is full.
+    /// Bands of these heights, repeated until the frame is full.
     pub fn bands(&self, heights: &[u32]) -> Vec<u8> {
         let (params, program) = (self.params(), self.recipe().program().at(self.level));
         let source = Picture::stored(self.from, self.size, &self.frame).expect("it fits");

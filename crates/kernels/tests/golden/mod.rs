@@ -1,4 +1,4 @@
-//! Pictures from references: a line per case in `data/*/cases.txt`, and a file of pixels for each.
+//! Reference images: a line per case in `data/*/cases.txt`, and a file of pixels for each.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
@@ -13,9 +13,9 @@ pub struct GoldenCase {
     pub line: String,
     pub size: Size,
     pub kernel: String,
-    /// What follows the kernel.
+    /// The words after the kernel.
     pub words: Vec<String>,
-    /// Those words that are `NAME=VALUE`.
+    /// The words of the form `NAME=VALUE`.
     pub settings: BTreeMap<String, String>,
     pub expected: Vec<Pixel>,
 }
@@ -58,7 +58,7 @@ impl GoldenCase {
         self.settings[name].split(',').map(|number| number.parse().expect("a number")).collect()
     }
 
-    /// Every channel of every pixel is at most so many levels off.
+    /// Asserts that every channel of every pixel differs by at most `off` levels.
     #[track_caller]
     pub fn assert_near(&self, made: &[Pixel], off: u8, context: impl Display) {
         assert_eq!(made.len(), self.expected.len(), "{}, {context}", self.line);

@@ -1,11 +1,11 @@
-//! Makes pictures with heads, whole or in bands, for the tests of heads.
+//! Runs heads, whole or in bands, for the tests of heads.
 
 use vramp_kernels::head::{Head, noise};
 use vramp_kernels::sample::KernelSample;
 use vramp_kernels::{KernelFrame, Level, Picture, Pixel, PixelFn, Recipe, RowScratch};
 use vramp_plan::Size;
 
-/// A head with everything that it is given for one frame.
+/// A head with the inputs of one frame.
 #[derive(Debug, Clone)]
 pub struct Made {
     head: &'static Head,
@@ -61,7 +61,7 @@ impl Made {
         self
     }
 
-    pub fn behind(mut self, function: &'static PixelFn, words: &[u32]) -> Made {
+    pub fn before_head(mut self, function: &'static PixelFn, words: &[u32]) -> Made {
         self.before = Some((function, words.to_vec()));
         self
     }
@@ -75,14 +75,14 @@ impl Made {
         self.bands(&[self.size.height])
     }
 
-    /// Bands of these heights, again and again until the picture is full.
+    /// Bands of these heights, repeated until the image is full.
     pub fn bands(&self, heights: &[u32]) -> Vec<Pixel> {
         let mut recipe = Recipe::of_several(self.head, self.others.len());
         if let Some((function, _)) = &self.before {
             recipe = recipe.behind(function);
         }
         let layout = recipe.layout();
-        // Small data do not begin at 0, so that a head that forgets its place is found.
+        // Small data does not begin at 0, so that a head that ignores its offset is detected.
         let small = [&[7; 3][..], &self.small].concat();
         let mut words = vec![0; layout.words];
         assert_eq!(self.words.len(), self.head.words, "{} packs as many words as it declares", self.head.name);
@@ -104,7 +104,7 @@ impl Made {
             program.survey(&frame, 0..source.size.height, &mut scratch);
             program.conclude(&frame, std::slice::from_mut(&mut scratch), 1);
         }
-        // Nothing may be left as it was: two backgrounds give the same picture.
+        // The head must write every pixel: two backgrounds give the same image.
         let [one, other] = [0x11, 0xee].map(|level| {
             let mut pixels = vec![[level; 4]; self.size.pixels() as usize];
             let mut rest = &mut pixels[..];
@@ -125,7 +125,7 @@ impl Made {
     }
 }
 
-/// The source of a size, as `reference/heads.py` makes it.
+/// The source of a size, as `reference/heads.py` computes it.
 pub fn source(size: Size) -> Vec<Pixel> {
     let words = noise::pack(0, size.width * 1000 + size.height);
     let mut pixels = Made::of(&noise::NOISE, size).words(&words).whole();

@@ -1,10 +1,10 @@
-"""Writes the pictures that tests compare `boxblur` and `median` with.
+"""Writes the reference images of `boxblur` and `median`.
 
-Owns the references: both by OpenCV, and the mean once more in NumPy's whole numbers, written from its definition.
-Does not share anything with the code under test.
+Both are computed by OpenCV, and the mean a second time in NumPy integers, from its definition. It shares no code with
+the kernels.
 
 Usage: python box.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/box; its README.md
-says what is in it.
+describes the files.
 """
 
 import cv2

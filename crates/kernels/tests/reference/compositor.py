@@ -1,11 +1,10 @@
-"""Writes the pictures that tests compare `compositor` with.
+"""Writes the reference images of `compositor`.
 
-Owns the references: each picture scaled by OpenCV into a slice of the whole, the slices worked out in plain integers from
-the definition of the layouts and not from the Rust code.
-Does not share anything with the code under test.
+OpenCV scales each image into a slice of the whole. The slices are computed in plain integers from the definition of the
+layouts. It shares no code with the kernels.
 
-Usage: python compositor.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/compositor; its
-README.md says what is in it.
+Usage: python compositor.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/compositor;
+its README.md describes the files.
 """
 
 from math import ceil, sqrt
@@ -17,7 +16,7 @@ from golden import finish, rnd, source, write
 
 
 def slices(layout, count, w, h):
-    """Left, top, right and bottom of each picture's place."""
+    """Left, top, right and bottom of each cell."""
     if layout == "pip":
         yield 0, 0, w, h
         across, down = max(1, w // 4), max(1, h // 4)
@@ -47,7 +46,7 @@ SOURCES = [(17, 13), (8, 6), (1, 1), (33, 5), (20, 30), (1, 9), (12, 1), (40, 24
 for w, h in [(1, 1), (3, 7), (21, 16), (40, 24)]:
     for layout in ["grid", "row", "column", "pip"]:
         for count in range(1, 9):
-            # Other pictures in other cells, and those that fill theirs or are twice as large among them.
+            # Different images in different cells, including some that fill theirs or are twice as large.
             sizes = [SOURCES[(i + count + w) % 8] for i in range(count)]
             if (w, h) == (40, 24) and count % 2 == 0:
                 sizes = [(40, 24), (20, 12)] * (count // 2)

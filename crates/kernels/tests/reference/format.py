@@ -1,12 +1,12 @@
-"""Writes the frames that tests compare conversions between formats with.
+"""Writes the reference frames of conversions between formats.
 
-Owns the reference: NumPy in double precision, written from the definitions of BT.601 and BT.709 in limited and full
-range. Chroma is the mean of the area of the pixels it covers, moved to where it is sited, and bilinear between those
-places on the way back; beyond the border is what is at it. 4:2:0 is sited in the centre of its pixels (420jpeg), at their
-left (420mpeg2), or at their left with Cr on the first line and Cb on the second (420paldv).
-Does not share anything with the code under test.
+The reference is NumPy in double precision, from the definitions of BT.601 and BT.709 in limited and full range. Chroma
+is the mean of the area of the pixels it covers, moved to its siting, and is interpolated bilinearly on the way back.
+Pixels beyond the border repeat the border. 4:2:0 is sited in the centre of its pixels (420jpeg), at their left
+(420mpeg2), or at their left with Cr on the first line and Cb on the second (420paldv). It shares no code with the
+kernels.
 
-Usage: python format.py FOLDER, with numpy. The FOLDER is ../data/format; its README.md says what is in it.
+Usage: python format.py FOLDER, with numpy. The FOLDER is ../data/format; its README.md describes the files.
 """
 
 import sys
@@ -18,14 +18,14 @@ folder = Path(sys.argv[1])
 FORMATS = ["rgb8", "i444", "i422", "i420", "nv12", "gray8"]
 WAYS = [("bt601", "limited"), ("bt601", "full"), ("bt709", "limited"), ("bt709", "full")]
 SIZES = [(1, 1), (7, 5), (70, 6)]
-# Luma samples from the first of two to chroma: across, down for Cb, down for Cr.
+# Position of chroma in luma samples from the first of two: horizontal, vertical for Cb, vertical for Cr.
 SITINGS = {"centre": (0.5, 0.5, 0.5), "left": (0.0, 0.5, 0.5), "alternate": (0.0, 1.0, 0.0)}
 
 lines, frames = [], []
 
 
 def noise(count, seed):
-    """Bytes that follow from their places, as the tests make them too."""
+    """Bytes that follow from their positions, as the tests compute them too."""
     with np.errstate(over="ignore"):
         at = np.arange(count, dtype=np.uint64) + np.uint64(77 * seed)
         return ((at * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56)).astype(np.uint8)
@@ -58,7 +58,7 @@ def constants(way):
 
 
 def axis(pixels, cover, offset):
-    """Which samples a pixel lies between, and how far towards the second."""
+    """The samples on both sides of a pixel, and the fraction towards the second."""
     place = np.arange(pixels) if cover == 1 else (np.arange(pixels) - offset) / cover
     place = np.clip(place, 0, -(-pixels // cover) - 1)
     first = np.floor(place).astype(int)
@@ -95,7 +95,7 @@ def to_rgba(fmt, parts, w, h, way, siting):
 
 
 def area(pixels, cover, offset):
-    """How much each pixel counts in each sample: what it shares with two pixels' length around the sample."""
+    """The weight of each pixel in each sample: its overlap with two pixels' length around the sample."""
     made = np.zeros((-(-pixels // cover), pixels))
     for k in range(made.shape[0]):
         if cover == 1:

@@ -1,9 +1,7 @@
-"""What the scripts beside it share: sources that both sides make by themselves, and how cases are written.
+"""Shared code of the reference scripts: sources, rounding, and the files of a folder of cases.
 
-Owns the formula of a source, the rounding of levels, and the form of a folder of cases.
-Does not know any handler, and does not share anything with the code under test.
-
-Not run by itself. Needs numpy and opencv-python-headless==5.0.0.93.
+It knows no handler and shares no code with the kernels. It is a module, not a script, and needs numpy and opencv-
+python-headless==5.0.0.93.
 """
 
 import sys
@@ -20,7 +18,7 @@ cases = []
 
 
 def write(line, picture):
-    """One case: its settings as words, and the picture that must come out."""
+    """One case: its settings as words, and the expected image."""
     name = f"{len(cases):03}.rgba"
     h, w, channels = picture.shape
     assert channels == 4 and picture.dtype == np.uint8
@@ -34,12 +32,12 @@ def finish():
 
 
 def rnd(a, b):
-    """The nearest whole number to a/b, half up."""
+    """The nearest integer to a/b, half up."""
     return (2 * a + b) // (2 * b)
 
 
 def rounded(v):
-    """Levels: half up, within a byte."""
+    """Levels, rounded half up and clamped to a byte."""
     return np.clip(np.floor(v + 0.5), 0, 255).astype(np.uint8)
 
 
@@ -51,7 +49,7 @@ def pcg(v):
 
 
 def source(w, h):
-    """Noise, with a few flat and steep places in it, made from the size alone, on both sides."""
+    """Noise with a few flat and steep areas. It follows from the size alone, here and in the tests."""
     frame = pcg(pcg(w * 1000 + h & 2**32 - 1))
     hashed = np.array([pcg((i + frame) & (2**32 - 1)) for i in range(w * h)], np.int64).reshape(h, w)
     red = hashed & 255

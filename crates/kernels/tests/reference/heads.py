@@ -1,11 +1,10 @@
-"""Writes the pictures that tests compare heads with.
+"""Writes the reference images of heads.
 
-Owns the references: patterns and `nearest` in NumPy and plain integers, written from the formulas and not from the Rust
-code; blur and bilinear by OpenCV.
-Does not share anything with the code under test.
+Patterns and `nearest` are NumPy and plain integers, from the formulas; blur and bilinear are computed by OpenCV. It
+shares no code with the kernels.
 
 Usage: python heads.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/heads; its
-README.md says what is in it.
+README.md describes the files.
 """
 
 import cv2
@@ -97,7 +96,7 @@ for w, h, n in [(97, 83, 0), (97, 83, 7), (120, 50, 1001), (60, 96, 31)]:
     write(f"ball {settings}", with_disc(opaque(*ball_at(w, h, n, num, den)[0], w, h), w, h, n, num, den))
     write(f"disc {settings}", with_disc(gradient(w, h, n), w, h, n, num, den))
 
-# Where the ball is and its colours, for many frames of sizes too big to keep.
+# Position and colours of the ball, for many frames of sizes too large to store.
 places = []
 for w, h in [(640, 480), (1920, 1080), (81, 80), (80, 81), (79, 4000), (65536, 65536)]:
     for num, den in [(30, 1), (30000, 1001), (25, 1), (1, 3), (4294967295, 4294967291)]:
@@ -107,7 +106,7 @@ for w, h in [(640, 480), (1920, 1080), (81, 80), (80, 81), (79, 4000), (65536, 6
             places.append(" ".join(str(int(number)) for number in numbers))
 (folder / "ball.txt").write_text("\n".join(places) + "\n")
 
-# ---- what reads a source
+# ---- heads with a source
 
 SIZES = [(1, 1), (1, 7), (9, 1), (17, 13)]
 for sigma, size in [(0.8, 0), (2, 0), (5, 0), (1.5, 9), (0.01, 0), (0.3, 3), (50, 5), (3, 61)]:
@@ -120,7 +119,7 @@ for sigma, size in [(2, 0), (20, 0), (100, 0), (100, 1023)]:
     blurred = cv2.GaussianBlur(source(64, 48), (taps, taps), sigma, borderType=cv2.BORDER_REPLICATE)
     write(f"blur sigma={sigma} size={size}", blurred)
 
-# Weights, read off a bright pixel that is alone in its row.
+# Weights, read from the blur of a single bright pixel.
 weights = []
 for sigma, size in [(s / 10, 0) for s in range(1, 100, 3)] + [(33.3, 0), (77, 0), (100, 0), (100, 1023), (9, 1023)]:
     taps = size if size else int(np.floor(6 * sigma + 1 + 0.5)) | 1

@@ -1,11 +1,10 @@
-"""Writes the pictures that tests compare `luma` with.
+"""Writes the reference images of `luma`.
 
-Owns the reference: brightness by OpenCV, everything else in NumPy and plain integers, written from the formula and not
-from the Rust code.
-Does not share anything with the code under test.
+Brightness is computed by OpenCV, everything else in NumPy and plain integers, from the formula. It shares no code with
+the kernels.
 
 Usage: python luma.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/luma; its README.md
-says what is in it.
+describes the files.
 """
 
 import cv2

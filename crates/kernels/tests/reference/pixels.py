@@ -1,6 +1,6 @@
-"""Writes the pictures that the pixel functions are compared with (tests/data/pixels/README.md says how to run it).
+"""Writes the reference images of the pixel functions (usage: tests/data/pixels/README.md).
 
-Everything here follows the definitions in double precision, or asks OpenCV; nothing is taken from the kernels.
+Everything follows the definitions in double precision, or is computed by OpenCV. It shares no code with the kernels.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ draw = np.random.default_rng(20)
 
 def picture(width, height, opaque):
     p = draw.integers(0, 256, (height, width, 4), np.uint8)
-    # Ends of the range and equal channels are rare in noise and common in life.
+    # Ends of the range and equal channels are rare in noise and common in real images.
     p[draw.random((height, width)) < 0.1] = [0, 0, 0, 0]
     p[draw.random((height, width)) < 0.1] = [255, 255, 255, 255]
     p[draw.random((height, width)) < 0.1] = [90, 90, 90, 90]
@@ -41,7 +41,7 @@ def rounded(v):
 
 
 def keep_alpha(f):
-    """A function of red, green and blue, as floats; alpha stays."""
+    """A function of red, green and blue, as floats; alpha is kept."""
     return lambda a, b: np.dstack([rounded(f(a[..., :3].astype(float))), a[..., 3]])
 
 
@@ -192,7 +192,7 @@ CASES = {
     "glyphs": glyphs,
     "chain5": chain5,
 }
-# The others are compared on the small pictures only, to keep the repository small.
+# The others are compared on the small images only, to keep the repository small.
 ALSO_LARGE = {"hue_37", "gray_opencv", "colormatrix", "mix_opencv", "over", "overlay_far_edges", "glyphs", "chain5"}
 
 

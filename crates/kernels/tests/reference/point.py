@@ -1,10 +1,9 @@
-"""Writes the pictures that colour tables, keys, cuts, turns and maps of the plane are compared with.
+"""Writes the reference images of colour tables, keys, crops, rotations and affine maps.
 
-Owns the references: NumPy in double precision, written from the formulas and not from the Rust code, and OpenCV.
-Does not share anything with the code under test.
+The references are NumPy in double precision, from the formulas, and OpenCV. It shares no code with the kernels.
 
 Usage: python point.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/point; its
-README.md says what is in it.
+README.md describes the files.
 """
 
 import cv2
@@ -14,7 +13,7 @@ from golden import finish, pcg, rounded, source, write
 
 SIZES = [(1, 1), (1, 7), (9, 1), (17, 13), (41, 35)]
 
-# ---- cuts and turns
+# ---- crops and rotations
 
 for (W, H), (x, y), (w, h) in [
     ((1, 1), (0, 0), (1, 1)),
@@ -33,11 +32,11 @@ for W, H in SIZES:
         write(f"rotate from={W}x{H} degrees={degrees}", cv2.rotate(source(W, H), code).reshape(
             (W, H, 4) if degrees != 180 else (H, W, 4)))
 
-# ---- maps of the plane
+# ---- affine maps
 
 
 def warp(picture, m):
-    """Each place of the result from the four source pixels around it, in double precision; nothing beyond the source."""
+    """Each pixel from the four source pixels around its position, in double precision; transparent beyond the source."""
     h, w = picture.shape[:2]
     back = np.linalg.inv(np.vstack([np.array(m, float).reshape(2, 3), [0, 0, 1]]))
     y, x = np.mgrid[0:h, 0:w].astype(float)
@@ -102,7 +101,7 @@ for key, similarity, smooth in [
     for W, H in [(1, 1), (17, 13), (41, 35)]:
         write(f"chromakey {settings}", chromakey(source(W, H), key, similarity, smooth))
 
-# ---- cubes of colours, made from their size alone on both sides
+# ---- 3D colour tables, which follow from their size alone, here and in the tests
 
 
 def cube(along, low, high):

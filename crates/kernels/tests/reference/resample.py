@@ -1,11 +1,10 @@
-"""Writes the pictures that tests compare `resample` with.
+"""Writes the reference images of `resample`.
 
-Owns the references: areas by OpenCV where both sides shrink or both grow, otherwise in NumPy's doubles, side by side;
-Lanczos in NumPy's doubles, written from its formula and not from the Rust code.
-Does not share anything with the code under test.
+Areas are computed by OpenCV if both sides shrink or both grow, otherwise in NumPy doubles, one axis at a time. Lanczos
+is computed in NumPy doubles, from its formula. It shares no code with the kernels.
 
 Usage: python resample.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/resample; its
-README.md says what is in it.
+README.md describes the files.
 """
 
 import cv2
@@ -15,7 +14,7 @@ from golden import finish, source, write
 
 
 def area_weights(source, made):
-    """How much of each source pixel each new one covers, as parts of the new one."""
+    """The share of each source pixel in each new one."""
     edges = np.arange(made + 1) * (source / made)
     pixels = np.arange(source)
     covered = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
@@ -23,7 +22,7 @@ def area_weights(source, made):
 
 
 def lanczos_weights(source, made):
-    """sinc(x) sinc(x/3) for |x| < 3, from centre to centre, wider where there are fewer; what is outside is left out."""
+    """sinc(x) sinc(x/3) for |x| < 3, from centre to centre, wider if the image shrinks; taps outside are left out."""
     scale = source / made
     centres = (np.arange(made) + 0.5) * scale
     x = (np.arange(source) + 0.5 - centres[:, None]) / max(scale, 1)

@@ -1,11 +1,10 @@
-"""Writes the pictures that tests compare sums over squares with: convolve, sharpen as one of it, and edges.
+"""Writes the reference images of `convolve`, of `sharpen` (a `convolve`), and of `edges`.
 
-Owns the references: NumPy in double precision, written from the formulas and not from the Rust code. OpenCV has to
-agree with each of them within a level, or nothing is written.
-Does not share anything with the code under test.
+The references are NumPy in double precision, from the formulas. OpenCV must agree with each of them within a level,
+otherwise nothing is written. It shares no code with the kernels.
 
 Usage: python squares.py FOLDER, with numpy and opencv-python-headless==5.0.0.93. The FOLDER is ../data/squares; its
-README.md says what is in it.
+README.md describes the files.
 """
 
 import cv2
@@ -16,7 +15,7 @@ from golden import finish, pcg, rounded, source
 
 
 def write(line, picture, by_opencv):
-    """One case: its settings as words, and the picture that must come out."""
+    """One case: its settings as words, and the expected image."""
     apart = np.abs(picture.astype(int) - by_opencv.astype(int))
     assert apart.max() <= 1, f"{line}: OpenCV is {apart.max()} levels away"
     golden.write(line, picture)
@@ -63,7 +62,7 @@ def mixed(side, most):
     return [(pcg(i + side) % (8 * most + 1) - 4 * most) / 4 if pcg(i) % 5 else 0 for i in range(side * side)]
 
 
-# Kernel, divisor, bias, and how many levels a result may be off: none where all of it is exact in binary fractions.
+# Kernel, divisor, bias, and the tolerance in levels: 0 if all numbers are binary fractions.
 KERNELS = [
     ([-2, -1, 0, -1, 1, 1, 0, 1, 2], 1, 0, 0),
     ([1, 2, 1, 2, 4, 2, 1, 2, 1], 16, 0, 0),
@@ -114,7 +113,7 @@ def gray_of(picture):
 
 
 def mirrored(at, n):
-    """A place before the first or behind the last is as far inside."""
+    """Mirrors a position before the first or after the last."""
     return 0 if n == 1 else n - 1 - abs(n - 1 - abs(at))
 
 
@@ -137,7 +136,7 @@ def by_sobel(picture):
     assert (gray == gray_of(picture)).all()
     along = cv2.Sobel(gray, cv2.CV_16S, 1, 0, borderType=cv2.BORDER_REFLECT_101)
     down = cv2.Sobel(gray, cv2.CV_16S, 0, 1, borderType=cv2.BORDER_REFLECT_101)
-    # OpenCV rounds halves to the even neighbour here, which is at most a level away.
+    # OpenCV rounds halves to even here, which differs by at most one level.
     steep = cv2.addWeighted(cv2.convertScaleAbs(along), 0.5, cv2.convertScaleAbs(down), 0.5, 0)
     return np.stack([steep, steep, steep, picture[..., 3]], -1)
 

@@ -1,27 +1,25 @@
-//! Sums along a row of what columns come to, and the levels that they make.
+//! The pass along a row: sums of column sums, and their division into levels.
 //!
-//! Owns both ways along: few columns are added anew for every pixel, many by a sum that goes along with them.
-//! Does not repeat borders: rows of sums come with them.
-//!
-//! Always: every sum is exact, and so is its quotient.
+//! A few columns are added for every pixel separately, many by a running sum. Rows of column sums come with their
+//! borders repeated. Every sum and its quotient is exact.
 
 use crate::simd::{Level, Loop, ask_for};
 
 use super::divide::{Divide, DoubleDivide, Float, Narrow};
 use super::down::Sum;
 
-/// How many sums a row of so many values is given, borders included: some behind the last are read, for nothing.
+/// Length of a row of sums, borders included. Some beyond the last are read and not used.
 pub(super) fn filled(values: usize, taps: usize) -> usize {
     values + 4 * taps + READ_ON
 }
 
-/// How many sums of four pixels it needs.
+/// Number of sums of four pixels that a row needs.
 pub(super) fn fours(values: usize, taps: usize) -> usize {
     (values + 4 * taps).next_multiple_of(FOUR)
 }
 
-/// The pass along a row: `taps` neighbouring sums come to one, which is that of `count` pixels. `soon` are bytes that
-/// somebody needs next: they are asked for here, where there is most to compute meanwhile.
+/// The pass along a row: `taps` neighbouring sums are added, which gives the sum of `count` pixels. The pass prefetches
+/// `soon`, the bytes needed next, because it computes longest between memory accesses.
 pub(super) struct BoxHorizontalPass<'a, S> {
     pub(super) taps: usize,
     pub(super) count: u32,
@@ -30,7 +28,7 @@ pub(super) struct BoxHorizontalPass<'a, S> {
     pub(super) soon: &'a [u8],
 }
 
-/// Few columns, whose sums fit into 16 bits. False where that is not so.
+/// The pass for a few columns whose sums fit 16 bits. Returns false if they do not.
 pub(super) fn few(level: Level, along: &mut BoxHorizontalPass<'_, u16>) -> bool {
     let Some(divide) = Narrow::of(along.count) else { return false };
     match along.taps {
@@ -46,7 +44,7 @@ pub(super) fn few(level: Level, along: &mut BoxHorizontalPass<'_, u16>) -> bool 
     true
 }
 
-/// Any number of columns. `fours` is memory for as many sums as the row has.
+/// The pass for any number of columns. `fours` is memory for as many sums as the row has.
 pub(super) fn many<S: Sum>(level: Level, along: BoxHorizontalPass<'_, S>, fours: &mut [u32]) {
     match Float::of(along.count) {
         Some(divide) => level.run(Going { divide, along, fours }),
@@ -54,15 +52,15 @@ pub(super) fn many<S: Sum>(level: Level, along: BoxHorizontalPass<'_, S>, fours:
     }
 }
 
-/// Values that go through all steps while they are in the nearest cache.
+/// Values that go through all steps while they are in the L1 cache.
 const CHUNK: usize = 1024;
-/// How far the second step reads behind them.
+/// Number of values the second step reads beyond them.
 const SPARE: usize = 64;
-/// What the first step reads for both.
+/// Number of values the first step reads for both.
 const READ_ON: usize = CHUNK + SPARE + 8;
 
-/// Columns are added anew for every pixel. Where there are more than five, three at a time are added first, and these
-/// sums then: nine columns are six sums and not nine, 1.0 ms a frame of 1080p instead of 1.6 (AVX-512, Zen 4).
+/// Adds the columns for every pixel separately. If there are more than five, it adds three at a time first, and then
+/// these sums: nine columns are six additions, not nine, 1.0 ms per 1080p frame instead of 1.6 (AVX-512, Zen 4).
 struct Few<'a, 'b, const TAPS: usize> {
     divide: Narrow,
     along: &'a mut BoxHorizontalPass<'b, u16>,
@@ -109,11 +107,11 @@ fn add<const TAPS: usize>(divide: Narrow, sums: &[u16], threes: &mut [u16; CHUNK
     }
 }
 
-/// Four pixels, whose sums go along together.
+/// Four pixels, whose running sums advance together.
 const FOUR: usize = 16;
 
-/// Sums that go along, four pixels a step: the four in front come in, the four behind leave. Sums of four are made
-/// first, so that no step waits for a neighbour within it.
+/// Running sums, four pixels per step: four enter, four leave. Sums of four are computed first, so that no step depends
+/// on a neighbour within it.
 struct Going<'a, S, D> {
     divide: D,
     along: BoxHorizontalPass<'a, S>,

@@ -1,16 +1,14 @@
 //! Division of a sum by the number of its pixels, rounded half up.
 //!
-//! Owns three ways, from the fastest to the one that is always there, and which sums each is right for.
-//! Does not add up.
-//!
-//! Always: quotients are exact; each way is proved for every sum of every number of pixels that it takes.
+//! There are three ways, from the fastest to the most general. Quotients are exact; tests prove each way for every sum
+//! of every number of pixels that it accepts.
 
 /// A mean from a sum of up to 28 bits.
 pub(super) trait Divide: Copy {
     fn level(self, sum: u32) -> u8;
 }
 
-/// For sums that fit into 16 bits, with half a quotient more.
+/// For sums that fit 16 bits, including half a divisor for rounding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Narrow {
     half: u16,
@@ -19,13 +17,13 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    /// None where sums do not fit, or no factor is exact for all of them.
+    /// Returns `None` if sums do not fit, or no factor is exact for all of them.
     pub(super) fn of(pixels: u32) -> Option<Narrow> {
         let most = u16::try_from(255 * pixels + pixels / 2).ok()?;
         let shift = pixels.ilog2();
         let power = 1_u32 << (16 + shift);
         let factor = power.div_ceil(pixels);
-        // The factor is too great by this many parts of the power for each pixel: all of them must not come to one.
+        // The error of the factor per pixel, in parts of the power. Over all pixels it must stay below one.
         let over = u64::from(factor * pixels - power);
         let exact = u64::from(most) * over < u64::from(power);
         Some(Narrow { half: pixels as u16 / 2, factor: u16::try_from(factor).ok()?, shift }).filter(|_| exact)
@@ -38,20 +36,20 @@ impl Narrow {
     }
 }
 
-/// By a factor in single precision. A square of 127 takes 2.6 ms a frame of 1080p with it, one of 257 with [`DoubleDivide`] 3.8
-/// (AVX-512, Zen 4).
+/// By a factor in single precision. A square of 127 takes 2.6 ms per 1080p frame with it; one of 257 takes 3.8 ms with
+/// [`DoubleDivide`] (AVX-512, Zen 4).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Float {
     factor: f32,
 }
 
-/// The most pixels whose means keep farther from halves than two roundings reach.
+/// The maximum number of pixels whose means stay farther from halves than two rounding errors.
 const MOST_FLOAT: u32 = 127 * 127;
-/// From here on a single has no fraction: adding it rounds to the nearest whole number, which its lowest bits then are.
+/// From here on a single has no fraction: adding it rounds to the nearest integer, which is then in the lowest bits.
 const WHOLE: f32 = 8_388_608.0;
 
 impl Float {
-    /// None where there are too many pixels. Their number is odd, so that no mean is a half itself.
+    /// Returns `None` if there are too many pixels. Their number is odd, so no mean is exactly a half.
     pub(super) fn of(pixels: u32) -> Option<Float> {
         (pixels <= MOST_FLOAT).then_some(Float { factor: 1.0 / pixels as f32 })
     }
@@ -64,7 +62,7 @@ impl Divide for Float {
     }
 }
 
-/// For any sum: the same in double precision, which has bits to spare for all of them.
+/// For any sum: the same in double precision, which has bits to spare.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DoubleDivide {
     factor: f64,
@@ -90,7 +88,7 @@ impl Divide for DoubleDivide {
 mod tests {
     use super::*;
 
-    /// No way falls while sums grow, so that all of them are right where the first and the last of each level are.
+    /// No way decreases while sums grow, so all sums are right if the first and the last of each level are.
     fn right_for_every_sum(pixels: u32, level: impl Fn(u32) -> u8) {
         let rounded = |sum: u32| ((2 * u64::from(sum) + u64::from(pixels)) / (2 * u64::from(pixels))) as u8;
         for step in 0..=255_u8 {
@@ -105,7 +103,7 @@ mod tests {
     #[test]
     fn every_sum_is_divided_exactly() {
         let (mut narrow, mut float) = (0, 0);
-        // Squares, and the lines that they are on pictures of one row or column.
+        // Squares, and the lines that they become on images of one row or column.
         for pixels in (3..=1023).step_by(2).flat_map(|side| [side, side * side]) {
             let wide = DoubleDivide::of(pixels);
             right_for_every_sum(pixels, |sum| wide.level(sum));

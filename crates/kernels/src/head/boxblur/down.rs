@@ -1,15 +1,13 @@
-//! Sums of columns that follow a square down the picture.
+//! Column sums that follow the square down the image, in 16 or 32 bits.
 //!
-//! Owns the sums' two widths, adding the row that comes in and taking away the one that leaves.
-//! Does not know columns' neighbours: they are added along the row.
-//!
-//! Always: after a row, the sums are those of the square's rows around it, and nothing else; a band begins afresh.
+//! Each step adds the row that enters and subtracts the one that leaves. After a row, the sums are exactly those of the
+//! square's rows around it. A band starts anew.
 
 use crate::head::SourceRows;
 use crate::head::lines::Lines;
 use crate::simd::{Level, Loop};
 
-/// A sum of a column's levels; whoever chooses the width knows that it fits.
+/// A column's sum of levels. The caller chooses a width that fits.
 pub(super) trait Sum: Copy + Default {
     fn of(level: u8) -> Self;
     fn wide(self) -> u32;
@@ -18,7 +16,7 @@ pub(super) trait Sum: Copy + Default {
     fn times(self, count: u32) -> Self;
 }
 
-/// Moves the sums on to row `y`, or makes them where a band begins.
+/// Moves the sums on to row `y`, or computes them at the start of a band.
 pub(super) fn slide<S: Sum>(
     level: Level,
     reach: i64,

@@ -1,14 +1,11 @@
-//! The network of `median5`, step by step, over many values at once.
+//! The sorting network of `median5`, step by step, over many values at once.
 //!
-//! Owns which values are compared with which.
-//! Does not know rows or borders.
-//!
-//! Always: a step compares the same values whatever they are, so that a machine does it for many at once. Comparisons
-//! whose results nobody reads are not done: compilers leave them out.
+//! A step compares the same positions for all values, so vectors can do it for many at once. Compilers drop comparisons
+//! whose results are never read.
 
 use super::{CHUNK, MADE, STEP};
 
-/// Puts pairs of values in order.
+/// Sorts pairs of values.
 macro_rules! order {
     ($v:ident: $($a:literal $b:literal),*) => {
         $(($v[$a], $v[$b]) = ($v[$a].min($v[$b]), $v[$a].max($v[$b]));)*
@@ -28,7 +25,7 @@ pub(super) fn sort(rows: [&[u8]; 5], columns: &mut [[u8; STEP]; 5]) {
     }
 }
 
-/// Merges sorted columns with the ones one pixel farther of the others.
+/// Merges sorted columns with the other half's columns one pixel further.
 #[inline(always)]
 pub(super) fn merge(columns: &[[u8; STEP]; 5], next: &[[u8; STEP]; 5], pairs: &mut [[u8; STEP]; 10]) {
     let (a, b) = (columns, next);
@@ -43,8 +40,8 @@ pub(super) fn merge(columns: &[[u8; STEP]; 5], next: &[[u8; STEP]; 5], pairs: &m
     }
 }
 
-/// The medians of even columns and of odd ones: two neighbouring pairs, with the even column in front of them and with
-/// the odd one behind them.
+/// The medians of even columns and of odd ones: two neighbouring pairs, combined with the even column before them and
+/// with the odd one after them.
 #[inline(always)]
 pub(super) fn middle(pairs: &[[u8; STEP]; 10], even: &[[u8; STEP]; 5], odd: &[[u8; STEP]; 5]) -> [[u8; CHUNK]; 2] {
     let mut made = [[0; CHUNK]; 2];
@@ -65,7 +62,7 @@ pub(super) fn middle(pairs: &[[u8; STEP]; 10], even: &[[u8; STEP]; 5], odd: &[[u
     made
 }
 
-/// The middle one of six sorted values and five.
+/// The median of six sorted values and five.
 #[inline(always)]
 fn with(six: [u8; 6], five: [u8; 5]) -> u8 {
     let mut least = six[5];
@@ -79,19 +76,19 @@ fn with(six: [u8; 6], five: [u8; 5]) -> u8 {
 mod tests {
     use super::*;
 
-    /// Networks that are right for all zeros and ones are right for all values. Columns are given sorted here, and
-    /// sorting them is seen to by itself.
+    /// A network that is right for all zeros and ones is right for all values. Columns are given sorted here; another
+    /// test checks that they are sorted.
     #[test]
     fn every_square_of_zeros_and_ones_has_its_median() {
         let mut even = [[0; STEP]; 5];
         let mut odd = [[0; STEP]; 5];
         let mut pairs = [[0; STEP]; 10];
-        // A number has one digit for each of six columns: how many ones are in it.
+        // A number has one digit for each of six columns: the count of ones in it.
         for first in (0..6_usize.pow(6)).step_by(CHUNK / 16) {
             let squares = (0..CHUNK / 16).map(|at| (first + at).min(6_usize.pow(6) - 1));
             let ones = |square: usize, column: u32| square / 6_usize.pow(column) % 6;
             for (at, square) in squares.clone().enumerate() {
-                // Even columns 0, 2, 4 and odd ones 1, 3, 5 stand at every fourth value.
+                // Even columns 0, 2, 4 and odd ones 1, 3, 5 are at every fourth value.
                 for (columns, offset) in [(&mut even, 0), (&mut odd, 1)] {
                     for place in 0..3 {
                         for (rank, column) in columns.iter_mut().enumerate() {

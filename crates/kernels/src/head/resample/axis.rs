@@ -1,39 +1,36 @@
-//! Which source pixels a pixel of another size is made of, along one axis, and with which weights.
+//! The taps and weights of every pixel along one axis, for each filter.
 //!
-//! Owns the filters and how their weights become whole numbers.
-//! Does not lay them out for a kernel.
-//!
-//! Always: weights of a pixel come to exactly one; taps outside the picture do not exist, and the others make up for
-//! them. Where whole numbers of 16 bits could be half a level off, weights are wide.
+//! The weights of a pixel have exactly the sum one. Taps outside the image are dropped, and the others are scaled up.
+//! If 16-bit integers could be half a level off, weights are wide.
 
-/// How the weights of source pixels are found.
+/// A resampling filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResampleFilter {
-    /// As much as a pixel of the new size covers of them.
+    /// The share of each source pixel that a pixel of the new size covers.
     Area,
-    /// A windowed sine of three lobes, as much wider as the picture shrinks.
+    /// A windowed sine of three lobes, widened by the factor by which the image shrinks.
     Lanczos,
 }
 
-/// Fraction bits of narrow weights: one is 2^14, so that up to twice as much fits 16 bits.
+/// Fraction bits of narrow weights: one is 2^14, so that weights up to two fit 16 bits.
 pub const NARROW_BITS: u32 = 14;
-/// Fraction bits of wide weights: the most with which sums of levels from the middle fit 32 bits.
+/// Fraction bits of wide weights: the maximum with which sums of levels from the middle fit 32 bits.
 pub const WIDE_BITS: u32 = 23;
-/// Taps that narrow weights may have.
+/// The maximum number of taps with narrow weights.
 pub(crate) const MOST_TAPS: usize = 192;
-/// Levels that narrow weights may be off along one axis.
+/// The maximum error of narrow weights along one axis, in levels.
 const MOST_OFF: f64 = 0.45;
 
 /// The taps of every pixel along one axis.
 #[derive(Debug)]
 pub(crate) struct ResampleAxis {
-    /// For each pixel; where taps begin never goes back.
+    /// The taps of each pixel. Their first tap never decreases.
     pixels: Vec<AxisTaps<i32>>,
     pub(crate) wide: bool,
 }
 
 impl ResampleAxis {
-    /// For so many pixels, made from so many.
+    /// The axis for `to` pixels, computed from `from` pixels.
     pub(crate) fn of(filter: ResampleFilter, from: u32, to: u32) -> ResampleAxis {
         let exact: Vec<AxisTaps<f64>> = (0..to).map(|at| filter.taps(from, to, at)).collect();
         let (narrow, off) = ResampleAxis::rounded(&exact, NARROW_BITS);
@@ -43,8 +40,8 @@ impl ResampleAxis {
         ResampleAxis { wide: true, ..ResampleAxis::rounded(&exact, WIDE_BITS).0 }
     }
 
-    /// Weights in whole numbers, and how much those of a pixel are off at most, all taken together. What one is off by
-    /// is taken from the next, so that they come to one.
+    /// Weights in integers, and the maximum total error of a pixel's weights. The error of one weight is subtracted
+    /// from the next, so that the sum is one.
     fn rounded(exact: &[AxisTaps<f64>], fraction_bits: u32) -> (ResampleAxis, f64) {
         let one = f64::from(1 << fraction_bits);
         let mut most_off = 0.0;
@@ -65,7 +62,7 @@ impl ResampleAxis {
             let end = weights.iter().rposition(|weight| *weight != 0).map_or(without, |last| last + 1);
             pixels.push(AxisTaps { first: taps.first + without as u32, weights: weights[without..end].to_vec() });
         }
-        // Unless the next pixel begins before.
+        // First taps must not decrease, so a pixel starts no later than the next one.
         for at in (1..pixels.len()).rev() {
             let next = pixels[at].first;
             let AxisTaps { first, weights } = &mut pixels[at - 1];
@@ -75,17 +72,18 @@ impl ResampleAxis {
         (ResampleAxis { pixels, wide: false }, most_off)
     }
 
-    /// The most taps that a pixel has.
+    /// The maximum number of taps of a pixel.
     fn taps(&self) -> usize {
         self.pixels.iter().map(|taps| taps.weights.len()).max().unwrap_or(0)
     }
 
-    /// Words that the weights of a pixel take.
+    /// Words of weights per pixel.
     pub(crate) fn words(&self) -> usize {
         if self.wide { self.taps() } else { self.taps().div_ceil(2) }
     }
 
-    /// Where taps begin, then the words of weights: one weight in each where they are wide, otherwise two.
+    /// Appends the first tap of each pixel, then the words of weights: one weight per word if they are wide, otherwise
+    /// two.
     pub(crate) fn lay_out(&self, small: &mut Vec<u32>) {
         small.extend(self.pixels.iter().map(|taps| taps.first));
         let words = self.words();
@@ -97,7 +95,7 @@ impl ResampleAxis {
     }
 }
 
-/// The taps of one pixel, with weights that come to one.
+/// The taps of one pixel, with weights of the sum one.
 #[derive(Debug)]
 struct AxisTaps<W> {
     first: u32,
@@ -105,8 +103,8 @@ struct AxisTaps<W> {
 }
 
 impl ResampleFilter {
-    /// The most levels that what is weighted is away from the middle. Lanczos weights without their signs come to at
-    /// most 1.58, where a picture grows.
+    /// The maximum distance of a weighted level from the middle. The absolute weights of Lanczos add up to at most
+    /// 1.58, when an image grows.
     fn most_away(self) -> f64 {
         match self {
             ResampleFilter::Area => 128.0,
@@ -114,7 +112,7 @@ impl ResampleFilter {
         }
     }
 
-    /// The most taps of a pixel, and so words of its weights, for so many pixels made from so many.
+    /// The maximum number of taps of a pixel, and so of words of its weights.
     pub(super) fn most_taps(self, from: u32, to: u32) -> u64 {
         let shrinks = f64::from(from) / f64::from(to);
         let wide = match self {
@@ -132,7 +130,7 @@ impl ResampleFilter {
     }
 }
 
-/// A source pixel is `to` long and a new one `from`, so that all that is covered is whole.
+/// A source pixel is `to` long and a new one `from`, so that all covered lengths are integers.
 fn area(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
     let (long, short) = (u64::from(from), u64::from(to));
     let (begin, end) = (u64::from(at) * long, (u64::from(at) + 1) * long);
@@ -145,7 +143,7 @@ fn area(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
 /// Lobes on each side.
 const LOBES: f64 = 3.0;
 
-/// Pixel centres onto pixel centres; the taps inside of the picture, made to come to one.
+/// Pixel centres onto pixel centres: the taps inside of the image, scaled to the sum one.
 fn lanczos(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
     let scale = f64::from(from) / f64::from(to);
     let (centre, wider) = ((f64::from(at) + 0.5) * scale, scale.max(1.0));

@@ -107,7 +107,7 @@ fn every_mistake_of_a_text_is_reported_with_its_position_and_a_remedy() {
         ),
         (
             said("fn main() {}"),
-            "shader dot: there is no entry point in it; a kernel has one entry point: `@compute @workgroup_size(64) \
+            "shader dot: it has no entry point; a kernel has one entry point: `@compute @workgroup_size(64) \
              fn main() { ... }`",
         ),
         (
@@ -314,7 +314,7 @@ fn hostile_texts_end_in_words() {
     }
     assert!(refused > 40 && read >= 3, "{refused} are refused, {read} read");
     let deep = format!("{DOT}fn deep() -> f32 {{ return {}1.0{}; }}", "(".repeat(5000), ")".repeat(5000));
-    assert!(said(&deep).contains("49 brackets in one another; at most 48 are read"), "{}", said(&deep));
+    assert!(said(&deep).contains("49 nested brackets; the limit is 48"), "{}", said(&deep));
     let long = format!("{DOT}// {}", "a".repeat(300_000));
-    assert!(said(&long).contains("at most 262144 are read"), "{}", said(&long));
+    assert!(said(&long).contains("the limit is 262144"), "{}", said(&long));
 }

@@ -285,7 +285,7 @@ fn a_failing_handler_is_named_with_its_frame() {
     assert!(failed.contains("2x2 and 1x1") || failed.contains("1x1"), "{failed}");
 }
 
-// ---- the handlers of the examples
+// ---- the handlers of the lessons
 
 #[test]
 fn the_trail_of_lesson_two_fades_from_frame_to_frame() {

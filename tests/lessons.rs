@@ -1,4 +1,4 @@
-//! The examples run on any adapter: those about tensors as they are, example 2 as the whole program.
+//! The lessons run on any adapter: those about tensors as they are, lesson 2 as the whole program.
 
 #[path = "../examples/05_multimodal.rs"]
 mod multimodal;
@@ -22,7 +22,7 @@ fn a_render_pass_of_ones_own_stands_between_ops_without_a_read() {
     own_gpu_code::main().expect("lesson 6 runs");
 }
 
-/// Example 2 with arguments is the whole program.
+/// Lesson 2 with arguments is the whole program.
 #[test]
 fn the_program_knows_a_handler_that_was_registered() {
     let tests = std::env::current_exe().expect("this test is a program");

@@ -8,7 +8,7 @@ mod tensor_mask;
 
 use vramp::prelude::*;
 
-/// Runs the example's handler between a pattern and a sink, in one space.
+/// Runs the lesson's handler between a pattern and a sink, in one space.
 fn run(space: Space, sink: &str) -> Report {
     let text = format!(
         "pattern kind=ball size=37x23 frames=12 label=false name=cam ! blur sigma=3 ! mix mode=over amount=1 name=out ! {sink}

@@ -100,9 +100,9 @@ const ROOMS: &[Room] = &[
     Room { name: "xtask", may_use: &[], because: "chores must build when nothing else does" },
 ];
 
-/// Crates that examples and tests may use beyond the room of their crate, and why.
+/// Crates that lessons and tests may use beyond the room of their crate, and why.
 const LESSONS_USE: &[(&str, &str, &str)] = &[
-    ("vramp", "vramp-cli", "example 2 is the whole program with one more handler"),
+    ("vramp", "vramp-cli", "lesson 2 is the whole program with one more handler"),
     ("vramp-pipeline", "vramp", "examples in its documentation are programs, which use the facade"),
     ("vramp-lab", "vramp", "as above"),
 ];
@@ -234,9 +234,7 @@ fn wgpu_wanted(crates: &[(String, Vec<String>)]) -> Vec<String> {
     let others = crates.iter().filter(|(name, _)| name != "vramp-gpu");
     let asking = others.filter(|(_, wanted)| wanted.iter().any(|wanted| wanted.starts_with("wgpu")));
     asking
-        .map(|(name, _)| {
-            format!("{name} depends on wgpu; only vramp-gpu may, and others use it through that")
-        })
+        .map(|(name, _)| format!("{name} depends on wgpu; only vramp-gpu may, and others use it through that"))
         .collect()
 }
 
@@ -413,7 +411,7 @@ fn crates_use_only_what_their_room_may_use() {
     assert_none(&wgpu_wanted(&crates));
 }
 
-/// Whether a file is GPU code such as a user writes: an example of it, or the test of the interface for it.
+/// Whether a file is GPU code such as a user writes: a lesson about it, or the test of the interface for it.
 fn is_users_own(path: &str) -> bool {
     path.starts_with("examples/") || path == "crates/tensor/tests/hand_out.rs"
 }

@@ -177,7 +177,8 @@ fn sitings_differ_and_convert_back_to_where_they_were_on_both_sides() {
         let luma = [128; 48];
         let linear =
             |u: u8, v: u8| (0..12).flat_map(move |at| [80 + 16 * (at % 4) + u, v]).step_by(2).collect::<Vec<u8>>();
-        let bytes = [format!("YUV4MPEG2 W8 H6 C{word}\nFRAME\n").as_bytes(), &luma, &linear(0, 0), &linear(5, 0)].concat();
+        let bytes =
+            [format!("YUV4MPEG2 W8 H6 C{word}\nFRAME\n").as_bytes(), &luma, &linear(0, 0), &linear(5, 0)].concat();
         let from = Scrap::holding(&format!("siting-{word}"), &bytes);
         let (to, raw) = (Scrap::new(&format!("siting-{word}-to")), Scrap::new(&format!("siting-{word}-raw")));
         let mut sides = Vec::new();

@@ -3,9 +3,9 @@
 //! It reads and checks the graph, chooses the profile, plans, opens the device that the plan needs, and builds the
 //! engine.
 //!
-//! **Fallback to the CPU.** If no option requires a device, and no adapter exists, none matches the choice, or the device
-//! cannot be opened, everything runs on the CPU and the plan has a warning. After a failure to open, the drivers are
-//! queried again, so that the next run does not rely on a cached list of adapters.
+//! **Fallback to the CPU.** If no option requires a device, and no adapter exists, none matches the choice, or the
+//! device cannot be opened, everything runs on the CPU and the plan has a warning. After a failure to open, the drivers
+//! are queried again, so that the next run does not rely on a cached list of adapters.
 //!
 //! **A run does not overwrite its own files.** Entries declare which settings name files to read or write (`PathUse`).
 //! [`FileUse`] compares all of them by their identity on the disk. The builder checks this before it opens a device or

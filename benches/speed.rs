@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench speed [-- PYTHON [WORK...]]` alternates with `benches/peers/opencv.py`, run by that interpreter
 //! (default: `python3`). CPU time of the whole process counts, because machines are shared. Every workload has to be at
-//! least as fast as in OpenCV; those that vramp is made for, by the factors below.
+//! least as fast as in `OpenCV`; those that vramp is made for, by the factors below.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 3;
 const SIZE: Size = Size { width: 1920, height: 1080 };
 const EFFORT: Effort = Effort { runs: 3, run: Duration::from_millis(200) };
 
-/// Required speedups: a workload, its name in OpenCV's measurement, and the factor.
+/// Required speedups: a workload, its name in the measurement of `OpenCV`, and the factor.
 const WANTED: [(&str, &str, f64); 3] =
     [("chain5", "chain5", 5.0), ("pipe5_seed_rgba", "demo_copying", 15.0), ("pipe5_seed_rgba", "demo_in_place", 1.0)];
 

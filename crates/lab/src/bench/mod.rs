@@ -5,7 +5,7 @@
 //! whichever space they were made. Time and CPU time count between their arrivals, which excludes start and end. The
 //! hash of the last frame shows what was computed.
 //!
-//! Comparing is left to the caller: `cargo bench --bench speed` alternates with OpenCV over the same workloads.
+//! Comparing is left to the caller: `cargo bench --bench speed` alternates with `OpenCV` over the same workloads.
 
 mod clock;
 mod ends;

@@ -1,7 +1,7 @@
-//! What a pipeline costs on a device over a loop that only records, plays and reads back.
+//! The overhead of a pipeline on the GPU over a loop that only records, submits and reads back.
 //!
-//! The loop is written against the device's room, which by itself is within a microsecond of a program written against
-//! wgpu (crates/gpu/benches/overhead.rs). Both alternate in this process: one dispatch and one readback of 64x64 pixels a
+//! The loop uses vramp-gpu directly, which itself is within a microsecond of a program that uses wgpu
+//! (crates/gpu/benches/overhead.rs). Both alternate in this process: one dispatch and one readback of 64x64 pixels a
 //! frame. CPU time of the whole process counts, driver included.
 //!
 //! `cargo bench --bench device`
@@ -22,7 +22,7 @@ use measure::{cpu_ms, median};
 const SIZE: Size = Size { width: 64, height: 64 };
 const FRAMES: u64 = 4_000;
 const ROUNDS: usize = 7;
-/// What a frame may cost more.
+/// The allowed overhead per frame.
 const LIMIT_US: f64 = 15.0;
 
 fn main() {
@@ -84,7 +84,7 @@ fn loop_us(device: &Device, timed: Timed) -> f64 {
     }
     take(&player, true);
     let took = (cpu_ms() - start) * 1e3;
-    assert!(sum > 0, "what came down was looked at");
+    assert!(sum > 0, "the downloaded frames were read");
     assert_eq!(told > 0, timed != Timed::Never);
     took / FRAMES as f64
 }

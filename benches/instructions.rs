@@ -1,9 +1,9 @@
 //! Key paths whose instructions `cargo xtask test --only instructions` counts under callgrind.
 //!
-//! `instructions NAME` sets up one path, runs it a few times to warm up, and then runs it inside of [`run_counted`], the
-//! only function in which callgrind counts. It prints how often it ran there. Without a name it lists the paths.
+//! `instructions NAME` prepares one path, runs it a few times to warm up, and then runs it inside [`run_counted`], the
+//! only function in which callgrind counts. It prints the number of counted runs. Without a name it lists the paths.
 //!
-//! Everything runs on one thread and pipelines are stepped with a made-up clock, so that counts are repeatable.
+//! Everything runs on one thread, and pipelines are stepped with an artificial clock, so that counts are repeatable.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -16,15 +16,15 @@ use vramp::runtime::engine::Engine;
 use vramp::runtime::{FramePool, Meta, Stepped};
 use vramp::tensor::Context;
 
-/// A path: its name, how often it is counted, and what makes it ready. What that returns is one run of the path.
+/// A path: its name, the number of counted runs, and a function that prepares it and returns one run of it.
 struct Path {
     name: &'static str,
     runs: u64,
     prepare: fn() -> Box<dyn FnMut()>,
 }
 
-/// Few runs are enough, since a run has the same count each time; more for those that have work every few runs, such as
-/// the report's samples.
+/// Few runs are enough, since every run has the same count. Paths with work every few runs, such as the report's
+/// samples, need more.
 const PATHS: &[Path] = &[
     path("pass_on", 200, || frames(host(&format!("pattern kind=solid size=16x16{} ! null", " ! identity".repeat(8))))),
     path("hand_over", 200, || {
@@ -98,7 +98,7 @@ fn main() {
     println!("runs {}", path.runs);
 }
 
-/// Its name is known to xtask, which makes callgrind count in it only.
+/// xtask knows this name and makes callgrind count only in this function.
 #[inline(never)]
 fn run_counted(runs: u64, run: &mut dyn FnMut()) {
     for _ in 0..runs {
@@ -116,7 +116,7 @@ fn frames(mut pipeline: Engine) -> Box<dyn FnMut()> {
     };
     let watch = pipeline.watch();
     let mut step = move || assert!(matches!(pipeline.step(&now), Stepped::Moved), "each step moves a frame");
-    // Links fill first, so that afterwards each step brings one frame to the sink.
+    // Links fill first, so that every later step brings one frame to the sink.
     let out = || watch.progress(Duration::ZERO).frames_out;
     for _ in 0..16 {
         step();
@@ -129,7 +129,7 @@ fn frames(mut pipeline: Engine) -> Box<dyn FnMut()> {
     Box::new(step)
 }
 
-/// A dispatch, as a fused group records it, and its playing, without anything of a pipeline around.
+/// Recording and submitting a dispatch of a fusion group, without a pipeline.
 fn record() -> Box<dyn FnMut()> {
     let device = Device::choose().backend(Backend::Noop).open().expect("it is always there");
     let recipe = vramp::kernels::Recipe::of(&vramp::kernels::head::gradient::GRADIENT);
@@ -145,7 +145,7 @@ fn record() -> Box<dyn FnMut()> {
     })
 }
 
-/// A pipeline of so many handlers of several kinds.
+/// A pipeline with this many handlers of several kinds.
 fn chain(handlers: usize) -> String {
     let mut text = "pattern".to_owned();
     for at in 2..handlers {
@@ -154,14 +154,13 @@ fn chain(handlers: usize) -> String {
     text + " ! null"
 }
 
-// How a text becomes a plan and a pipeline. Nothing above knows it.
+// From a text to a plan and a pipeline.
 
-/// Figures that are shipped: those of this machine would differ from machine to machine.
+/// A shipped profile, because this machine's profile would differ from machine to machine.
 fn profile() -> Profile {
     Profile::shipped("integrated").expect("it is shipped")
 }
 
-/// Reads, checks and decides.
 fn plan(text: &str) -> Plan {
     vramp::Pipeline::parse(text).profile(profile()).plan().unwrap_or_else(|error| panic!("{error}"))
 }

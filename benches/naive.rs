@@ -1,9 +1,9 @@
-//! The same kernels, written the obvious way and run by vramp: what fusing, pooling and not waiting are worth on a device.
+//! The same kernels in a naive program and in vramp: the gain from fusing, pooling and not waiting on the GPU.
 //!
-//! The naive program gives every handler a dispatch of its own, with fresh buffers, fresh bind groups, one submit and one
-//! wait, as programs do that call a device library handler by handler. vramp runs the pipeline as it always does. Both
-//! alternate in this process on one device. CPU time of the whole process counts, software driver included, since
-//! machines are shared; waiting is not in it, so a real device gains more.
+//! The naive program gives every handler its own dispatch, with fresh buffers, fresh bind groups, one submit and one
+//! wait, like programs that call a GPU library once per operation. vramp runs the pipeline as usual. Both alternate in
+//! this process on one device. CPU time of the whole process counts, including a software driver, because machines are
+//! shared. It does not include waiting, so a hardware GPU gains more.
 //!
 //! `cargo bench --bench naive`
 
@@ -21,12 +21,12 @@ use vramp::plan::{Binding, Rate, RunOptions, Size, Space};
 
 use measure::{cpu_ms, median};
 
-/// What vramp has to be faster by at 640x480.
+/// The required speedup at 640x480.
 const LIMIT: f64 = 4.0;
 const ROUNDS: usize = 5;
 const FRAMES: u64 = 100;
 
-/// One handler: where its pixels come from, what changes them, and their parameters.
+/// One handler: the head and functions of its kernel, and their parameters.
 struct Step {
     head: &'static Head,
     head_words: Vec<u32>,
@@ -66,7 +66,7 @@ fn main() {
     }
 }
 
-/// CPU time of one frame, run by vramp.
+/// CPU time of a frame in vramp.
 fn pipeline(device: &Device, text: &str) -> f64 {
     let builder = Pipeline::parse(text).options(RunOptions::new().only(Space::Gpu).frames(FRAMES)).device(device);
     let mut pipeline = builder.build().unwrap_or_else(|error| panic!("{error}"));
@@ -77,7 +77,7 @@ fn pipeline(device: &Device, text: &str) -> f64 {
     (cpu_ms() - start) / FRAMES as f64
 }
 
-/// CPU time of one frame, handler by handler.
+/// CPU time of a frame, handler by handler.
 fn naive(device: &Device, size: Size, steps: fn(Size, u64) -> Vec<Step>) -> f64 {
     let owner: Arc<str> = "naive".into();
     let start = cpu_ms();
@@ -94,7 +94,7 @@ fn naive(device: &Device, size: Size, steps: fn(Size, u64) -> Vec<Step>) -> f64 
                 params.set(*part, words, small);
             }
             let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-            // Nothing is kept: what was lent before is given up, and a player knows no bind groups at first.
+            // Nothing is reused: lent buffers are released, and a new player has no bind groups.
             device.pool().trim_to(0);
             let mut player = Player::on(device).build().expect("a player");
             let mut recording = Recording::new();
@@ -140,7 +140,7 @@ fn demo(size: Size, frame: u64) -> Vec<Step> {
     ]
 }
 
-/// A line of letters as `text` hands it over: coverage in a box.
+/// A line of letters in the form that `text` passes to its kernel: coverage in a box.
 fn text(size: Size, x: i32, y: i32, height: u16, letters: i32) -> (&'static PixelFn, Vec<u32>, Vec<u32>) {
     let atlas = vec![200; 20 * usize::from(height)];
     let line: Vec<_> = (0..letters).map(|i| glyphs::Glyph { x: x + i * 22, y, width: 18, height, at: 0 }).collect();

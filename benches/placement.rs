@@ -1,17 +1,17 @@
-//! Whether plans are right on this machine: what they say a frame takes, and where they put it.
+//! Checks plans on this machine: the predicted time per frame, and the placement.
 //!
-//! Calibrates first (nothing is kept), then runs pipelines as anybody would.
+//! Calibrates first, without storing the profile, then runs pipelines as usual.
 //!
-//! `cargo bench --bench placement -- predict` sets the cost of plans beside the time per frame, for everything that has
-//! a kernel, on both sides. The time is wall time per frame of a run without pace, the quickest of several: what a plan
-//! costs is the time of its steps one after another, each with all threads that it can use. On a machine whose device
-//! is its own processor the two are the same; on others, lanes that work at the same time can be quicker than the sum.
+//! `cargo bench --bench placement -- predict` compares the cost of plans with the time per frame, for every handler
+//! with a kernel, in both spaces. The time is wall time per frame of an unpaced run, the quickest of several. The cost
+//! of a plan is the time of its steps one after another, each with all threads that it can use. If the GPU is a
+//! software driver, the two should be equal; otherwise lanes that work at the same time can be quicker than the sum.
 //!
-//! `cargo bench --bench placement [-- TIMES...]` sets `--cpu`, `--gpu` and the planner's own choice side by side, with
-//! kernels on the host computed TIMES times over (1 and 24 unless told), in the calibration and in the runs alike: on a
-//! software device the host wins nearly always, and a planner that always said so would look good. Runs are interleaved,
-//! and the median of each counts. Where the choice is the plan of an order, it is that run: two runs of one plan differ
-//! by noise only.
+//! `cargo bench --bench placement [-- TIMES...]` compares `--cpu`, `--gpu` and the planner's own choice. Kernels on the
+//! CPU are computed TIMES times (default: 1 and 24), in the calibration and in the runs: with a software driver the CPU
+//! wins nearly always, and a planner that always chose it would look good. Runs are interleaved, and the median of each
+//! counts. If the choice is the same plan as a forced one, that run counts for both: two runs of one plan differ only
+//! by noise.
 
 #[expect(dead_code, reason = "each bench uses a part of it")]
 mod measure;
@@ -26,14 +26,14 @@ use vramp::{Pipeline, PipelineBuilder};
 
 use measure::median;
 
-/// How much a prediction may be wrong by.
+/// The allowed error factor of a prediction.
 const PREDICTED_WITHIN: f64 = 2.0;
-/// How much the planner's choice may be slower than the better order.
+/// How much slower the planner's choice may be than the better of the forced plans.
 const CHOSEN_WITHIN: f64 = 1.10;
 const RUN_MS: f64 = 30.0;
 const ROUNDS: usize = 5;
 
-/// Everything that has a kernel; `SIZE` stands for the size.
+/// Every handler with a kernel; `SIZE` is replaced by a size.
 const CATALOGUE: [&str; 36] = [
     "pattern kind=bars size=SIZE ! null",
     "pattern kind=ball size=SIZE ! null",
@@ -73,7 +73,7 @@ const CATALOGUE: [&str; 36] = [
     "pattern kind=bars size=SIZE ! saturation 0.7 ! blur sigma=1 ! gamma 2.2 ! resize scale=0.5 ! null",
 ];
 
-/// What people write, short and long, with and without handlers that are confined to one side.
+/// Typical pipelines, short and long, with and without handlers that offer only one space.
 const PIPELINES: [&str; 16] = [
     "pattern kind=ball size=SIZE ! markers ! waveform ! fps ! null",
     "pattern kind=solid size=SIZE ! null",
@@ -124,7 +124,7 @@ fn graph(text: &str, size: &str, registry: &Registry) -> Graph {
     registry.check(&spec).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A picture to draw, made once.
+/// An image to draw, made once.
 fn logo() -> String {
     let path = std::env::temp_dir().join("vramp-placement-logo.png");
     if !path.exists() {
@@ -135,7 +135,7 @@ fn logo() -> String {
     path.display().to_string()
 }
 
-/// A pipeline and what is asked of its runs.
+/// A pipeline and the options of its runs.
 struct Asked {
     builder: PipelineBuilder,
     options: RunOptions,
@@ -152,14 +152,14 @@ impl Asked {
     }
 }
 
-/// Microseconds a frame of one run, once it is steady, in its quicker windows: machines are shared.
+/// Microseconds per frame of one run in its quicker windows, once it is steady, because machines are shared.
 fn run_us(asked: &Asked, device: &Device, watch: &Stopwatch, frames: u64) -> f64 {
     let builder = asked.builder.clone().options(asked.options.clone().frames(frames)).device(device);
     builder.build().and_then(|mut pipeline| pipeline.run()).unwrap_or_else(|error| panic!("{error}"));
     watch.frame_ns().expect("there were enough frames") / 1e3
 }
 
-/// How many frames make a run long enough.
+/// The number of frames that makes a run long enough.
 fn frames_for(asked: &Asked, device: &Device, watch: &Stopwatch) -> u64 {
     let mut frames = 16_u64;
     loop {
@@ -199,7 +199,7 @@ fn predict(device: &Device, registry: &Registry, watch: &Stopwatch) {
     println!("\n{within} of {count} within {PREDICTED_WITHIN}x; the worst is off by {:.2}x: {}", worst.0, worst.1);
 }
 
-/// Where everything is, and what is fused.
+/// Where each handler runs, and what is fused.
 fn decisions(plan: &Plan) -> (Vec<Space>, Vec<Option<usize>>) {
     (plan.handlers.iter().map(|h| h.space).collect(), plan.handlers.iter().map(|h| h.group).collect())
 }

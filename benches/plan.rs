@@ -1,7 +1,8 @@
-//! How planning time grows with the graph: `cargo bench` prints the curve.
+//! How planning time grows with the graph.
 //!
-//! Three shapes up to 10,000 handlers: a chain, a ladder of diamonds, and a chain whose handlers disagree about where
-//! to run, which makes the cut work. Times are medians of several runs, in milliseconds, for each step of `vramp plan`.
+//! Three shapes of up to 10,000 handlers: a chain, a ladder of diamonds, and a chain whose handlers prefer alternating
+//! spaces, which is hard for the minimum cut. Times are medians of several runs, in milliseconds, for each step of
+//! `vramp plan`.
 
 use std::fmt::Write as _;
 use std::time::Instant;

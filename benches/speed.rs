@@ -1,8 +1,8 @@
-//! The works of `vramp bench` on one thread of the host, beside `OpenCV` where it is installed.
+//! The workloads of `vramp bench` on one CPU thread, compared with `OpenCV` if it is installed.
 //!
-//! `cargo bench --bench speed [-- PYTHON [WORK...]]` takes turns with `benches/peers/opencv.py`, run by that interpreter
-//! (`python3` unless told). CPU time of the whole process counts: machines are shared. Every work is to be at least as
-//! fast as it is there; those that vramp is made for, by more.
+//! `cargo bench --bench speed [-- PYTHON [WORK...]]` alternates with `benches/peers/opencv.py`, run by that interpreter
+//! (default: `python3`). CPU time of the whole process counts, because machines are shared. Every workload has to be at
+//! least as fast as in `OpenCV`; those that vramp is made for, by the factors below.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -15,7 +15,7 @@ const ROUNDS: usize = 3;
 const SIZE: Size = Size { width: 1920, height: 1080 };
 const EFFORT: Effort = Effort { runs: 3, run: Duration::from_millis(200) };
 
-/// How much faster some have to be, under which name they are measured elsewhere.
+/// Required speedups: a workload, its name in the measurement of `OpenCV`, and the factor.
 const WANTED: [(&str, &str, f64); 3] =
     [("chain5", "chain5", 5.0), ("pipe5_seed_rgba", "demo_copying", 15.0), ("pipe5_seed_rgba", "demo_in_place", 1.0)];
 
@@ -40,7 +40,7 @@ fn main() {
         }
     }
     if others.is_empty() {
-        println!("OpenCV is not there: `pip install opencv-python-headless numpy`, then name that python\n");
+        println!("OpenCV is not installed: `pip install opencv-python-headless numpy`, then name that python\n");
     }
     println!("{SIZE}, one thread, ms of CPU time a frame, the best of {ROUNDS} rounds");
     println!("{:24} {:>8} {:>8} {:>7}  wanted", "", "vramp", "OpenCV", "ratio");
@@ -70,7 +70,7 @@ fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::MAX, f64::min)
 }
 
-/// What the other program prints; nothing where it cannot run.
+/// The measurements that the other program prints. Empty if it cannot run.
 fn opencv(python: &str, only: &[String]) -> Vec<(String, f64)> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/opencv.py");
     let peers = only.iter().flat_map(|name| {

@@ -1,11 +1,11 @@
-//! The works of `vramp bench tensor` beside others: on one thread of the host `NumPy`, `PyTorch` and ONNX Runtime, on the
-//! device TensorFlow.js's WebGPU backend through Dawn, on the same driver.
+//! The workloads of `vramp bench tensor`, compared with other libraries: on one CPU thread `NumPy`, `PyTorch` and ONNX
+//! Runtime, on the GPU TensorFlow.js's WebGPU backend through Dawn, on the same driver.
 //!
-//! `cargo bench --bench tensor [-- PYTHON [FOLDER [WORK...]]]`. PYTHON runs `benches/peers/tensors.py`
-//! (`python3` unless told); FOLDER is where `npm install` has brought `benches/peers/tfjs/package.json` to. Dawn
-//! wants Mesa 25: `scripts/lavapipe25.sh FOLDER`, then `source FOLDER/env.sh` before the bench, so that both use it.
-//! Programs take turns; CPU time of the whole process counts, since machines are shared and a software driver computes
-//! on the CPU.
+//! `cargo bench --bench tensor [-- PYTHON [FOLDER [WORK...]]]`. PYTHON (default: `python3`) runs
+//! `benches/peers/tensors.py`. FOLDER is where `npm install` has installed `benches/peers/tfjs/package.json`. Dawn
+//! needs Mesa 25: run `scripts/lavapipe25.sh FOLDER`, then `source FOLDER/env.sh` before the bench, so that both use
+//! it. Programs alternate. CPU time of the whole process counts, because machines are shared and a software driver
+//! computes on the CPU.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -18,7 +18,7 @@ use vramp::tensor::Context;
 const ROUNDS: usize = 3;
 const EFFORT: Effort = Effort { runs: 3, run: Duration::from_millis(250) };
 
-/// How fast works on the host have to be, against the best of the others; those that are fused must be faster.
+/// Required speedups on the CPU over the best of the others; fused workloads must be faster.
 const WANTED: [(&str, f64); 4] =
     [("matmul_f32_512", 0.9), ("matmul_f32_1024", 0.9), ("softmax_1024x1024", 0.8), ("elementwise8_1024x1024", 1.0)];
 
@@ -66,7 +66,7 @@ fn compare(
         }
     }
     if theirs.is_empty() {
-        println!("nobody to compare with: see the head of benches/tensor.rs");
+        println!("no library to compare with: see the head of benches/tensor.rs");
     }
     println!("{:28} {:>9}  {:24} {:>9} {:>7}  wanted", "", "vramp", "the best of the others", "", "ratio");
     for work in works {
@@ -83,7 +83,7 @@ fn compare(
     }
 }
 
-/// What another program prints: who, what, how long; nothing where it cannot run.
+/// The lines of another program: library, workload, time. Empty if it cannot run.
 fn lines(command: &mut Command) -> Vec<(String, String, f64)> {
     let Ok(output) = command.output() else { return Vec::new() };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,7 +1,7 @@
-//! Lesson 2: a handler of your own that sees whole frames. This one keeps a trail behind whatever is bright.
+//! Lesson 2: your own handler that sees whole frames. This one leaves a trail after bright pixels.
 //!
-//! `cargo run --release --example 02_own_handler` runs it. With a command behind it, this is the whole `vramp` program
-//! with one handler more:
+//! `cargo run --release --example 02_own_handler` runs it. With arguments, this is the whole `vramp` program with one
+//! more handler:
 //!
 //!     cargo run --release --example 02_own_handler -- inspect trail
 //!     cargo run --release --example 02_own_handler -- top 'pattern ! trail fade=2 ! null'
@@ -12,13 +12,13 @@ use vramp::prelude::*;
 
 struct Trail {
     fade: u8,
-    /// What was sent last, to be faded.
+    /// The previous output, to be faded.
     before: Vec<u8>,
 }
 
 impl Trail {
-    /// What is known of it before there is one: the reader, the planner and `inspect` all go by this. It has no kernel
-    /// and is on the cpu only, and what it makes depends on the frames before.
+    /// The description that the parser, the planner and `inspect` use before a handler exists. This handler has no
+    /// kernel, runs only on the CPU, and its output depends on earlier frames.
     pub const ENTRY: Entry = Entry {
         name: "trail",
         about: "lets bright pixels fade slowly",
@@ -31,7 +31,7 @@ impl Trail {
         ..Entry::FILTER
     };
 
-    /// Makes one from its settings, which are checked by now.
+    /// Makes a handler from its settings, which are already checked.
     fn new(setup: &Setup<'_>) -> Result<Trail, HandlerError> {
         Ok(Trail { fade: setup.int("fade")?, before: Vec::new() })
     }
@@ -40,13 +40,14 @@ impl Trail {
 impl FrameHandler for Trail {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(mut frame) = call.take(0) else { return Ok(Flow::Filtered) };
-        // Each frame has its own size: that of a stream may change. A pixel of rgba8 is four bytes, rows are tight.
+        // A stream may change its size, so each frame has its own. A pixel of rgba8 is four bytes, rows have no
+        // padding.
         let Size { width, height } = frame.size();
         let bytes_per_frame = 4 * width as usize * height as usize;
         if self.before.len() != bytes_per_frame {
             self.before = vec![0; bytes_per_frame];
         }
-        // The frame's own memory if nothing else holds it, a copy from the pool otherwise.
+        // The frame's own memory if nothing else holds it, otherwise a copy from the pool.
         let mut bytes = frame.edit(call.pool())?;
         for (level, before) in bytes.iter_mut().zip(&mut self.before) {
             *level = (*level).max(before.saturating_sub(self.fade));
@@ -70,7 +71,7 @@ fn main() -> Result<ExitCode, Error> {
         return Ok(vramp_cli::main(&registry()));
     }
     let path = std::env::temp_dir().join("vramp-trail-%02d.png");
-    // Of 40 frames the first and the last are kept.
+    // Of 40 frames, keep the first and the last.
     let text = format!(
         "pattern kind=ball size=640x480 frames=40 fps=15 label=false ! trail fade=4 ! every n=39 ! png path={}",
         path.display()

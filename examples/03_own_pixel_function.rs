@@ -1,4 +1,4 @@
-//! Lesson 3: a pixel function of your own, for both sides. The runtime owns the loop and fuses it with its neighbours.
+//! Lesson 3: your own pixel function, for CPU and GPU. The runtime owns the loop and fuses it with its neighbours.
 //!
 //! `cargo run --release --example 03_own_pixel_function`
 
@@ -7,7 +7,7 @@ use vramp::kernels::{FnArgs, PixelFn, RowArgs, Spans};
 use vramp::prelude::*;
 use vramp::verify::{Options, verify};
 
-/// Darkens every second row. Both sides see whole levels 0..=255 and one parameter, the brightness left in 1/256.
+/// Darkens every second row. Both sides get whole levels 0..=255 and one parameter, the remaining brightness in 1/256.
 static SCANLINES: PixelFn = PixelFn {
     name: "scanlines",
     wgsl: "fn scanlines(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
@@ -27,7 +27,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [[u8; 4]]) {
     }
 }
 
-/// Where it has an effect: rows that it leaves alone are not visited on the cpu.
+/// The part of a row that it changes: the CPU skips rows that stay as they are.
 fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
     if y % 2 == 1 { Spans::all(args.size) } else { Spans::NONE }
 }
@@ -35,7 +35,8 @@ fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
 struct Scanlines(u32);
 
 impl Scanlines {
-    /// What is known of it before there is one; a filter is a pixel function in both spaces by default.
+    /// The description that the planner uses before a handler exists. By default, a filter is a pixel function in both
+    /// spaces.
     pub const ENTRY: Entry = Entry {
         name: "scanlines",
         about: "darkens every second row",
@@ -74,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let builder = Pipeline::parse(text).registry(&registry).options(RunOptions::new().only(Space::Cpu));
     println!("{}", builder.plan()?);
 
-    // The same frames, fused and one by one, on the cpu and, if there is one, on the device.
+    // Compare the frames, fused and handler by handler, on the CPU and, if there is one, on the GPU.
     let device = Device::choose().open().inspect_err(|why| println!("cpu only: {why}")).ok();
     let spec = vramp::read(text, registry.catalog())?;
     println!("{}", verify(&spec, &registry, &Options { device, ..Options::default() })?);

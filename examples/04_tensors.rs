@@ -1,12 +1,11 @@
-//! Lesson 4: tensors. Values go to the device with the first op and come back when somebody reads.
+//! Lesson 4: tensors. Values are uploaded with the first op and downloaded when the program reads them.
 //!
 //! `cargo run --release --example 04_tensors`
 
 use vramp::tensor::Context;
 
-/// The lesson.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The best device there is, or the host: every op runs on both.
+    // The best device, or the CPU: every op runs on both.
     let (context, why) = Context::open();
     println!("{why}");
 
@@ -14,13 +13,13 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let values = context.tensor(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
     let row = context.tensor(&[0.5_f32, 0.0, -0.5], &[3])?;
 
-    // Op by op: each is done, and memory of what is dropped is used again.
+    // Op by op: each runs at once, and the memory of dropped tensors is reused.
     let shares = values.add(&row)?.softmax(-1)?;
 
-    // As one expression: whatever can be is one kernel, and nothing in between is ever stored.
+    // As one expression: ops are fused into as few kernels as possible, without intermediate tensors.
     let together = values.lazy().mul(2.0).add(&row).gelu().run()?;
 
-    // Until here nothing came back. A view shares the memory that it looks at.
+    // Nothing was downloaded so far. A view shares the memory of its tensor.
     assert_eq!(context.transfers().host_reads, 0);
     let last = together.view(3, 3)?;
     for (name, tensor) in [("shares", &shares), ("together", &together), ("its last row", &last)] {

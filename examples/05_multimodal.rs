@@ -1,7 +1,7 @@
-//! Lesson 5: a shader of your own between ops. Which text belongs to which picture?
+//! Lesson 5: your own shader between ops. Which text belongs to which image?
 //!
 //! Two models would give embeddings of different lengths; here they are made up. Both are projected into one space and
-//! compared there, and only the answer is read.
+//! compared there, and only the answer is read back.
 //!
 //! `cargo run --release --example 05_multimodal`
 
@@ -10,11 +10,11 @@ use vramp::tensor::{Context, DType, Reduction, Tensor, TensorError};
 const TEXTS: [&str; 3] = ["a dog on a beach", "a red car", "two cats asleep"];
 const PICTURES: [&str; 4] = ["cats.png", "beach.png", "street.png", "sofa.png"];
 
-/// What each is about, in a space of four meanings: animal, vehicle, outside, at rest.
+/// The meaning of each text in four dimensions: animal, vehicle, outside, at rest.
 const SAID: [[f32; 4]; 3] = [[0.9, 0.0, 0.8, 0.1], [0.0, 1.0, 0.4, 0.2], [1.0, 0.0, 0.0, 0.9]];
 const SEEN: [[f32; 4]; 4] = [[1.0, 0.0, 0.1, 0.8], [0.8, 0.0, 0.9, 0.2], [0.1, 0.9, 0.5, 0.1], [0.2, 0.0, 0.0, 1.0]];
 
-/// Every text with every picture, and for each picture the text that is nearest. One workgroup for each picture.
+/// The similarity of every text with every image, and for each image the nearest text. One workgroup per image.
 const COSINE: &str = "
 @group(0) @binding(0) var<storage, read> texts: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> pictures: array<vec4<f32>>;
@@ -32,20 +32,19 @@ fn main(@builtin(workgroup_id) id: vec3<u32>) {
 }
 ";
 
-/// The lesson.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (context, why) = Context::open();
     println!("{why}");
 
-    // What the models give: the meaning is spread over 8 or 12 numbers, with something on top that means nothing.
+    // The models' output: the meaning is spread over 8 or 12 numbers, plus some that mean nothing.
     let texts = embeddings(&context, &SAID, 8)?;
     let pictures = embeddings(&context, &SEEN, 12)?;
 
-    // One space for both. A projection, a length, a division: the device does it without a word to the host.
+    // One space for both: a projection, a length, a division, all on the GPU without a readback.
     let texts = normalised(&texts.matmul(&projection(&context, 8)?)?)?;
     let pictures = normalised(&pictures.matmul(&projection(&context, 12)?)?)?;
 
-    // The similarity is a shader of our own, compiled once; what it makes are tensors like any others.
+    // The similarity is our own shader, compiled once; its outputs are tensors like any others.
     let (similarity, nearest) = if context.device().is_some() {
         let inputs = [("texts", DType::F32), ("pictures", DType::F32)];
         let outputs = [("similarity", DType::F32), ("nearest", DType::U32)];
@@ -56,7 +55,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
         let made = cosine.run(&[("texts", &texts), ("pictures", &pictures)], &shapes, &[], Some(grid))?;
         (made[0].1.clone(), made[1].1.clone())
     } else {
-        // Shaders need a device; the ops do not.
+        // Shaders need a device; ops do not.
         let similarity = pictures.matmul_as(&texts, false, true)?;
         let nearest = similarity.argmax(-1)?;
         (similarity, nearest)
@@ -74,7 +73,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Embeddings of `length` numbers: the meanings, and behind them what a model would have on top.
+/// Embeddings of `length` numbers: the meaning, followed by numbers that mean nothing.
 fn embeddings(context: &Context, meanings: &[[f32; 4]], length: usize) -> Result<Tensor, TensorError> {
     let noise = |at: usize| ((at * 37 % 17) as f32 - 8.0) / 10.0;
     let rows = meanings.iter().enumerate();
@@ -84,14 +83,14 @@ fn embeddings(context: &Context, meanings: &[[f32; 4]], length: usize) -> Result
     context.tensor(&values, &[meanings.len(), length])
 }
 
-/// A projection that was learnt: it keeps what means something, and nearly nothing of the rest.
+/// A learned projection: it keeps the meaning and nearly nothing of the rest.
 fn projection(context: &Context, length: usize) -> Result<Tensor, TensorError> {
     let weight = |from: usize, to: usize| if from == to { 1.0 } else { 0.01 * ((from + to) % 3) as f32 };
     let values: Vec<f32> = (0..length).flat_map(|from| (0..4).map(move |to| weight(from, to))).collect();
     context.tensor(&values, &[length, 4])
 }
 
-/// Rows of length 1.
+/// Scales rows to length 1.
 fn normalised(rows: &Tensor) -> Result<Tensor, TensorError> {
     let lengths = rows.lazy().square().reduce(Reduction::Sum, -1, true).sqrt();
     rows.lazy().div(lengths).run()

@@ -1,5 +1,5 @@
-//! Lesson 6: GPU code of your own between ops. A frame is made by tensors, drawn by a render pass of ours, computed with
-//! again, and shown upside down, as graphics libraries want it; it comes to the host once, as a PNG.
+//! Lesson 6: your own GPU code between ops. Tensors make a frame, our own render pass draws on it, ops process it
+//! again, and it is shown upside down, as graphics libraries want it. It is downloaded once, as a PNG.
 //!
 //! `cargo run --release --example 06_own_gpu_code`
 
@@ -9,7 +9,7 @@ use vramp::tensor::{Context, DType};
 const WIDTH: usize = 320;
 const HEIGHT: usize = 240;
 
-/// A triangle that covers everything, a draw that darkens towards the edges, and one that turns upside down.
+/// A triangle that covers everything, a draw that darkens towards the edges, and one that flips vertically.
 const DRAWS: &str = "
 @group(0) @binding(0) var picture: texture_2d<f32>;
 @group(0) @binding(1) var linear: sampler;
@@ -38,30 +38,29 @@ fn flipped(@builtin(position) at: vec4<f32>) -> @location(0) vec4<f32> {
 }
 ";
 
-/// The lesson.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Without a device there is no GPU code to speak of.
+    // GPU code needs a device.
     let device = Device::choose().open()?;
     let context = Context::on(&device)?;
     println!("{}", device.why());
 
-    // Ops: a picture, brighter where it is bright already. In f16, which every device can sample smoothly.
+    // Ops: an image whose bright parts become brighter. In f16, which every device can sample with filtering.
     let frame = context.tensor(&picture(), &[HEIGHT, WIDTH, 4])?;
     let bright = frame.lazy().cast(DType::F32).mul(1.0 / 255.0).pow(0.7).cast(DType::F16).run()?;
 
-    // Out: [height, width, 4] in a texture of [height, width], where texels are pixels. Our own render pass samples it.
+    // Export: [height, width, 4] in a texture of [height, width], whose texels are pixels. Our render pass samples it.
     let handed = bright.to_texture(Some([HEIGHT, WIDTH]))?;
     let drawn = target(&device, wgpu::TextureFormat::Rgba16Float);
     draw(&device, "darkened", handed.texture(), &drawn);
-    // Disposing of it frees the texture; one that is forgotten is among `device.textures_held()`.
+    // Disposing frees the texture; a texture that is not disposed of counts in `device.textures_held()`.
     handed.dispose();
 
-    // In again: the values of what was drawn, for more ops.
+    // Import: the drawn values, for more ops.
     let drawn = device.adopt_texture(&drawn)?;
     let darkened = context.tensor_from_texture(&drawn, "rgba", &[HEIGHT, WIDTH, 4])?;
     let bytes = darkened.lazy().cast(DType::F32).mul(255.0).round().clamp(0.0, 255.0).cast(DType::U8).run()?;
 
-    // And out for the last time, to be shown: colour only, upside down.
+    // Export again, to be shown: colour only, upside down.
     let handed = bytes.to_texture(Some([HEIGHT, WIDTH]))?;
     let shown = target(&device, wgpu::TextureFormat::Rgba8Unorm);
     draw(&device, "flipped", handed.texture(), &shown);
@@ -73,7 +72,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((context.transfers().host_reads, device.counters().downloads), (0, 0), "nothing was read so far");
     let shown: Vec<u8> = shown.read()?;
     assert_eq!((context.transfers().host_reads, device.textures_held().count), (1, 0), "and nothing was forgotten");
-    // There is more green further down in the picture, and so further up in what is shown.
+    // Green increases downwards in the image, and so upwards in the flipped one.
     assert!(shown[1] > shown[(HEIGHT - 1) * WIDTH * 4 + 1]);
 
     let path = std::env::temp_dir().join("vramp-own-gpu-code.png");
@@ -84,7 +83,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A picture with something in every corner.
+/// An image with something in every corner.
 fn picture() -> Vec<u8> {
     let pixel = |at: usize| {
         let (x, y) = (at % WIDTH, at / WIDTH);
@@ -94,7 +93,7 @@ fn picture() -> Vec<u8> {
     (0..WIDTH * HEIGHT).flat_map(pixel).collect()
 }
 
-/// A texture of our own to draw on, which can be taken in: that takes `COPY_SRC`.
+/// Our own texture to draw on. Importing it needs `COPY_SRC`.
 fn target(device: &Device, format: wgpu::TextureFormat) -> wgpu::Texture {
     device.raw().create_texture(&wgpu::TextureDescriptor {
         label: Some("lesson"),

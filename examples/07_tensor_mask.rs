@@ -1,6 +1,6 @@
-//! Lesson 7: tensors inside a pipeline. A handler of your own looks at each frame as a tensor, computes how much of each
-//! pixel belongs to what is bright and stands out, and makes that its alpha; `mix mode=over` then lays it over the blurred
-//! picture. Frame, ops, mask and mix stay on the device and are one submit.
+//! Lesson 7: tensors inside a pipeline. Our handler treats each frame as a tensor, computes how much each pixel is
+//! brighter than the rest, and makes that its alpha; `mix mode=over` then draws it over the blurred image. Frame, ops,
+//! mask and mix stay on the GPU and share one submit.
 //!
 //! `cargo run --release --example 07_tensor_mask`
 
@@ -10,17 +10,17 @@ use vramp::tensor::{ChannelLayout, Context, DType, ImageSpec, Tensor, TensorErro
 
 #[derive(Default)]
 struct Standout {
-    /// Made with the first frame, on the device that it comes on.
+    /// Made with the first frame, on that frame's device.
     context: Option<Context>,
-    /// How much each colour counts for brightness: sent to the device once, and kept there.
+    /// The weight of each colour in the brightness, uploaded once.
     weights: Option<Tensor>,
 }
 
 impl Standout {
-    /// It has no kernel that could be fused, and runs wherever the frames are.
+    /// It has no kernel that could be fused, and runs in whichever space its frames are.
     pub const ENTRY: Entry = Entry {
         name: "standout",
-        about: "makes alpha of how much a pixel stands out",
+        about: "sets alpha by how much a pixel stands out",
         example: "pattern ! standout ! null",
         spaces: &[Space::Gpu, Space::Cpu],
         kernel: KernelRule::None,
@@ -49,7 +49,7 @@ impl FrameHandler for Standout {
         let shape = [meta.size.height as usize, meta.size.width as usize, 4];
         let made = match frame.buffer() {
             Some(buffer) => {
-                // The frame's own memory is the tensor, and what is recorded goes into the frame's own submit.
+                // The frame's own memory is the tensor, and the ops are recorded into the frame's own submit.
                 let mut recording = Recording::new();
                 let buffer = context.record_into(&mut recording, || {
                     standing_out(&context.tensor_over(buffer, &shape, DType::U8)?, &weights)?.as_buffer()
@@ -71,7 +71,7 @@ impl FrameHandler for Standout {
         Ok(Flow::Produced)
     }
 
-    /// What it keeps on the device is the pipeline's memory too, and would count as a leak.
+    /// Releases its tensors: they use the pipeline's memory and would count as a leak.
     fn stop(&mut self) -> Result<(), HandlerError> {
         (self.context, self.weights) = (None, None);
         Ok(())
@@ -83,7 +83,7 @@ impl FrameHandler for Standout {
     }
 }
 
-/// The same colours, with an alpha of how far each pixel's brightness is above the mean of all.
+/// The same colours, with an alpha of how far each pixel's brightness is above the mean.
 fn standing_out(frame: &Tensor, weights: &Tensor) -> Result<Tensor, TensorError> {
     let picture = ImageSpec { channels: "rgb".to_owned(), layout: ChannelLayout::Nhwc, ..ImageSpec::default() };
     let colours = frame.image_to_tensor(&picture)?;

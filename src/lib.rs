@@ -6,10 +6,9 @@
 //! ```
 //! use vramp::prelude::*;
 //!
-//! let mut pipeline = Pipeline::parse("pattern size=640x480 frames=30 ! blur sigma=2 ! text \"hello\" ! null").build()?;
-//! println!("{}", pipeline.plan());
-//! let report = pipeline.run()?;
-//! println!("{} frames, {:.0} a second", report.frames, report.fps);
+//! let mut pipeline = Pipeline::parse("pattern size=640x480 frames=30 ! blur sigma=2 ! text \"hello\" !
+//! null").build()?; println!("{}", pipeline.plan()); let report = pipeline.run()?; println!("{} frames, {:.0} a
+//! second", report.frames, report.fps);
 //! # assert_eq!(report.frames, 30);
 //! # Ok::<(), vramp::Error>(())
 //! ```
@@ -40,7 +39,7 @@ pub use vramp_pipeline::read;
 #[doc(inline)]
 pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Step};
 
-/// What most programs need: pipelines, options, and what handlers are written with.
+/// The types that most programs need: pipelines, options, and the handler API.
 pub mod prelude {
     #[cfg(not(target_arch = "wasm32"))]
     pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Step};

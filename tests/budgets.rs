@@ -1,7 +1,7 @@
-//! Memory: pools need what was planned, budgets are kept, and who waits for memory gets it or says why not.
+//! Memory: pools need what was planned, budgets are kept, and a handler that waits for memory gets it or reports why
+//! not.
 //!
-//! Runs on whatever adapter there is, and for random graphs on wgpu's own, on which memory is real and nothing is
-//! computed.
+//! Runs on any adapter, and for random graphs on wgpu's no-op backend, on which memory is real and nothing is computed.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,7 +37,7 @@ static FEED: Entry = Entry {
 
 static KEEP: Entry = Entry {
     name: "keep",
-    about: "keeps every frame that it sees for ever",
+    about: "keeps every frame that it sees",
     example: "pattern ! keep",
     spaces: &[Space::Cpu, Space::Gpu],
     ..Entry::SINK
@@ -56,7 +56,6 @@ impl FrameHandler for Feed {
     }
 }
 
-/// Keeps what it is given.
 struct Keep(Arc<Mutex<Vec<Frame>>>);
 
 impl FrameHandler for Keep {
@@ -68,7 +67,7 @@ impl FrameHandler for Keep {
     }
 }
 
-/// The built-in kinds and those above; what `keep` keeps lies in the list.
+/// The built-in kinds and those above. `keep` stores its frames in `kept`.
 fn all_kinds(kept: &Arc<Mutex<Vec<Frame>>>) -> Registry {
     const fn size(width: u32, height: u32) -> Size {
         Size { width, height }
@@ -91,13 +90,13 @@ fn read(text: &str, registry: &Registry) -> Graph {
     registry.check(&spec).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// What comes of a run on a device of its own.
-fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> RunOutcome {
+/// Runs a pipeline on its own device.
+fn run(text: &str, with: impl FnOnce(RunOptions) -> RunOptions) -> RunOutcome {
     let registry = all_kinds(&Arc::default());
     let graph = read(text, &registry);
     let mut pipeline = Pipeline::from_graph(graph)
         .registry(&registry)
-        .options(wishes(RunOptions::new()))
+        .options(with(RunOptions::new()))
         .build()
         .unwrap_or_else(|error| panic!("{text}: {error}"));
     pipeline.outcome().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -131,7 +130,7 @@ const PIPELINES: &[&str] = &[
     "feed size=64x48 name=p ! blur ! mix name=m ! null; p. ! delay frames=4 ! m.b",
     "pattern size=64x48 ! blur ! convert rgb8 ! convert rgba8 ! invert ! null",
     "changing size=64x64 ! blur ! null",
-    // Small data: tables, weights, letters.
+    // Small buffers: tables, weights, letters.
     "pattern size=1x1 ! resize size=65536x1 filter=area ! resize size=1x1 filter=lanczos ! null",
     "pattern size=1x1 ! resize size=3000x1 ! resize size=1x1 filter=nearest ! null",
     "pattern size=200x150 ! text \"{fps} {frame} {time} {size}\\nand more\" size=12 ! fps ! waveform ! null",
@@ -161,7 +160,7 @@ fn pools_need_what_was_planned() {
                 0 => peak == 0,
                 _ => (least..=1.25).contains(&(peak as f64 / planned as f64)),
             };
-            // The host's frames are all made before the first; how many are lent at once depends on who is faster.
+            // All host frames are made before the first frame; how many are lent at once depends on the lanes' speeds.
             assert!(held(memory.cpu_peak_bytes, memory.cpu_planned_bytes, 0.9), "{what}");
             assert!(held(memory.cpu_lent_peak_bytes, memory.cpu_planned_bytes, 0.25), "{what}");
             assert!(held(memory.gpu_peak_bytes, memory.gpu_planned_bytes, 0.25), "{what}");
@@ -172,7 +171,7 @@ fn pools_need_what_was_planned() {
 }
 
 #[test]
-fn sizes_that_nobody_asks_for_any_more_make_room() {
+fn sizes_that_are_no_longer_used_make_room() {
     for space in [Space::Cpu, Space::Gpu] {
         let memory = ended("changing", run("changing ! blur ! null", |options| options.only(space).frames(400))).memory;
         assert!(memory.trimmed > 10, "{space}: {memory:?}");
@@ -211,7 +210,7 @@ fn random_graph(random: &mut Chance) -> GraphSpec {
             used[from] = true;
             let link = spec.connect(made[from], at.port(*port));
             match random.below(10) {
-                // Into a diamond it would only be refused where that needs more.
+                // In a diamond, a depth that is too small would be refused.
                 0..4 if kind != "mix" => _ = link.policy(Policy::Lossless).depth(1 + random.below(4) as u32),
                 _ => {}
             }
@@ -231,17 +230,17 @@ fn random_graph(random: &mut Chance) -> GraphSpec {
     spec
 }
 
-/// What small data take, which no plan knows of: here a block for each kernel at most.
+/// The bytes of small buffers, which plans do not include: here at most one block per kernel.
 fn small_data(plan: &Plan) -> u64 {
     plan.groups.iter().filter(|group| group.space == Space::Gpu).count() as u64 * SIZE_CLASS_BYTES
 }
 
-/// A random pipeline with budgets, and what was planned for it.
+/// A random pipeline with budgets, and its plan.
 struct Trial {
     what: String,
     pipeline: Engine,
     plan: Plan,
-    /// Host and device.
+    /// Bytes of host memory and of GPU memory.
     budgets: (u64, u64),
 }
 
@@ -262,7 +261,7 @@ fn trial(seed: u64) -> Option<Trial> {
             names.iter().filter(both).fold(options, |options, name| options.place(name, random.pick(&Space::RANKED)))
         }
     };
-    // A depth that a diamond cannot have is refused, which is not what this is about.
+    // A depth that is too small for a diamond is refused; that is not tested here.
     let plan = Plan::decide(&graph, &profile, &options).ok()?;
     let mut budget = |planned: u64| match random.below(4) {
         0 => planned,
@@ -283,7 +282,7 @@ fn trial(seed: u64) -> Option<Trial> {
     Some(Trial { what, pipeline, plan, budgets })
 }
 
-/// Every frame is accounted for and all memory is back; and with as much as was planned it comes to its end.
+/// Every frame is accounted for and all memory is returned. A run with as much memory as planned ends without an error.
 fn check(what: &str, plan: &Plan, budgets: (u64, u64), report: &Report, failed: Option<&HandlerError>) -> bool {
     for link in &report.links {
         assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{what}: {link:?}");
@@ -357,7 +356,7 @@ fn on_threads_every_budget_ends_in_all_frames_or_in_words() {
     assert!(ran > 50 && failed > 5 && waited > 5, "{ran} ran, {failed} failed, {waited} waited and came to their end");
 }
 
-/// Runs on the device without computing, with pools of these many bytes.
+/// Runs on a device that computes nothing, with pools of these sizes.
 fn run_within(text: &str, space: Space, cpu_bytes: u64, gpu_bytes: u64) -> (Plan, RunOutcome) {
     let registry = all_kinds(&Arc::default());
     let graph = read(text, &registry);
@@ -389,7 +388,7 @@ fn three_frames_of_memory_are_enough_for_links_of_depth_three() {
 }
 
 #[test]
-fn what_can_never_fit_ends_with_who_needs_it_and_who_holds_the_rest() {
+fn what_can_never_fit_names_the_handler_that_needs_it_and_those_that_hold_the_rest() {
     let text = "feed size=16x16 ! delay frames=9 ! null";
     let (_, outcome) = run_within(text, Space::Cpu, 4 * FRAME, 0);
     let Some(RunError::Failed(failure)) = &outcome.error else { panic!("{:?}", outcome.error) };
@@ -407,13 +406,13 @@ fn what_can_never_fit_ends_with_who_needs_it_and_who_holds_the_rest() {
 
 #[test]
 fn what_is_available_and_what_is_held_come_to_the_budget() {
-    // A frame of 65536 pixels, what its kernel keeps between two passes, and its weights.
+    // A frame of 65536 pixels, the intermediate buffer of its kernel, and its weights.
     let text = "feed size=16x16 ! resize size=65536x1 filter=area ! null";
-    let mut told = 0;
+    let mut reported = 0;
     for budget in (0..60).map(|at| 4096 + at * 32_768) {
         let registry = all_kinds(&Arc::default());
         let graph = read(text, &registry);
-        // Planned without the budget, as if more were there.
+        // Planned without the budget, as if there were more memory.
         let builder =
             Pipeline::from_graph(graph).registry(&registry).options(RunOptions::new().only(Space::Gpu).frames(3));
         let builder = builder.profile(Profile::shipped("discrete").expect("it ships")).device(&noop(budget));
@@ -424,9 +423,9 @@ fn what_is_available_and_what_is_held_come_to_the_budget() {
         let held: u64 = short.holders.iter().map(|holder| holder.bytes).sum();
         assert_eq!(short.available_bytes + held, short.budget_bytes, "{failure}");
         assert!(short.needed_bytes > short.available_bytes, "{failure}");
-        told += 1;
+        reported += 1;
     }
-    assert!(told > 10, "{told}");
+    assert!(reported > 10, "{reported}");
 }
 
 #[test]

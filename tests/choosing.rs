@@ -1,4 +1,4 @@
-//! Sessions that wish for a device by what is known of it: what they take, and what they say.
+//! Pipelines that choose a device by its memory or load: the device they use, and their warnings.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -9,16 +9,16 @@ use vramp::{Error, machine};
 const GB: u64 = 1_000_000_000;
 const PIPELINE: &str = "pattern size=64x48 frames=3 ! blur ! null";
 
-/// A device with 2 GB that is 80 % busy, whatever it really is.
-fn told() -> AdapterReading {
+/// A reading of 2 GB and a load of 80 %, whatever the real device has.
+fn reading() -> AdapterReading {
     AdapterReading {
         memory_bytes: Readout::is(2 * GB, "a test"),
-        used_bytes: Readout::unavailable("nobody asks"),
+        used_bytes: Readout::unavailable("not read"),
         load_percent: Readout::is(80.0, "a test"),
     }
 }
 
-/// What a pipeline with this choice runs on, and the warnings of its plan.
+/// Whether a pipeline with this choice uses a device, and the warnings of its plan.
 fn prepared(choice: vramp::gpu::Choice, only: Option<Space>) -> Result<(bool, Vec<String>), Error> {
     let options = RunOptions { only, ..RunOptions::default() };
     let pipeline = Pipeline::parse(PIPELINE).options(options).choice(choice).build()?;
@@ -26,8 +26,8 @@ fn prepared(choice: vramp::gpu::Choice, only: Option<Space>) -> Result<(bool, Ve
 }
 
 #[test]
-fn an_unmet_wish_falls_back_to_the_cpu_with_numbers_and_is_an_error_where_the_gpu_was_asked_for() {
-    let choice = || machine::choose().readings(|_| told()).least_memory_bytes(8 * GB);
+fn an_unmet_choice_falls_back_to_the_cpu_with_numbers_and_is_an_error_if_the_gpu_was_required() {
+    let choice = || machine::choose().readings(|_| reading()).least_memory_bytes(8 * GB);
     let (on_device, warnings) = prepared(choice(), None).unwrap();
     assert!(!on_device);
     let said = warnings.iter().find(|words| words.contains("has 2.0 GB, but 8.0 GB are required"));
@@ -40,7 +40,7 @@ fn an_unmet_wish_falls_back_to_the_cpu_with_numbers_and_is_an_error_where_the_gp
 
 #[test]
 fn a_busy_device_is_not_taken_and_one_that_is_idle_enough_is() {
-    let choice = |most| machine::choose().readings(|_| told()).most_load_percent(most);
+    let choice = |most| machine::choose().readings(|_| reading()).most_load_percent(most);
     let (on_device, warnings) = prepared(choice(50.0), None).unwrap();
     assert!(!on_device && warnings.iter().any(|words| words.contains("is 80 % busy, 50 % at most")), "{warnings:?}");
     let (on_device, warnings) = prepared(choice(80.0), Some(Space::Gpu)).unwrap();
@@ -48,11 +48,11 @@ fn a_busy_device_is_not_taken_and_one_that_is_idle_enough_is() {
 }
 
 #[test]
-fn what_is_unknown_meets_no_wish_and_says_so() {
-    let choice = machine::choose().readings(|_| AdapterReading::unavailable("nobody tells")).most_load_percent(99.0);
+fn an_unknown_reading_meets_no_choice_and_is_reported() {
+    let choice = machine::choose().readings(|_| AdapterReading::unavailable("not reported")).most_load_percent(99.0);
     let (on_device, warnings) = prepared(choice, None).unwrap();
     assert!(
-        !on_device && warnings.iter().any(|words| words.contains("its load is unknown: nobody tells")),
+        !on_device && warnings.iter().any(|words| words.contains("its load is unknown: not reported")),
         "{warnings:?}"
     );
 }
@@ -61,21 +61,21 @@ fn what_is_unknown_meets_no_wish_and_says_so() {
 fn a_doubtful_reading_is_taken_with_a_warning() {
     let doubt = Some("three processes are hidden".to_owned());
     let reading =
-        AdapterReading { load_percent: Readout::Is { value: 1.0, from: "a test".to_owned(), doubt }, ..told() };
+        AdapterReading { load_percent: Readout::Is { value: 1.0, from: "a test".to_owned(), doubt }, ..reading() };
     let choice = machine::choose().readings(move |_| reading.clone()).most_load_percent(50.0);
     let (on_device, warnings) = prepared(choice, Some(Space::Gpu)).unwrap();
     assert!(on_device && warnings.iter().any(|words| words.contains("three processes are hidden")), "{warnings:?}");
 }
 
 #[test]
-fn no_device_is_read_without_a_wish() {
+fn no_device_is_read_unless_a_choice_needs_it() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     let asked = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&asked);
     let choice = machine::choose().readings(move |_| {
         counting.fetch_add(1, Ordering::Relaxed);
-        told()
+        reading()
     });
     prepared(choice, Some(Space::Gpu)).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 0);

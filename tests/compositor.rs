@@ -1,7 +1,7 @@
-//! Several pictures in one, as handlers in pipelines: which input lies where, in both spaces, while inputs are late, change
-//! their size or do not fit a device.
+//! The compositor in pipelines: where each input is drawn, in both spaces, when inputs are late, change their size or
+//! do not fit a device.
 //!
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use vramp::gpu::{Device, LimitSet};
 use vramp::harness::{Harness, Rig, Stream};
@@ -26,12 +26,12 @@ fn rig(text: &str, on: Space, inputs: &[(&str, Stream)]) -> Rig {
     harness.build().unwrap_or_else(|error| panic!("{text} on the {on}: {error}"))
 }
 
-/// A picture of one colour, which it keeps at any size.
+/// An image of one colour, which stays the same when it is resized.
 fn flat(size: Size, color: [u8; 4]) -> Vec<u8> {
     color.repeat(size.pixels() as usize)
 }
 
-/// A letter for each pixel: that of the colour, or `?`.
+/// The frame as text, a letter per pixel: that of its colour, or `?`.
 fn drawn(rig: &mut Rig) -> String {
     let frame = rig.pull("video").expect("a frame waits");
     let letter = |pixel: &[u8; 4]| match pixel {
@@ -62,7 +62,7 @@ fn every_layout_puts_its_inputs_where_they_belong_in_both_spaces() {
         ("compositor size=8x4 layout=pip", &[0, 1, 2], "aaaaaaaa/aaaaaaaa/aaaaaaaa/aaaaccbb"),
         ("compositor size=4x4 layout=pip", &[0, 1, 2, 3, 4, 5], "aaaa/aaaa/aaaf/edcb"),
         ("compositor size=6x5", &[0, 1, 2, 3, 4, 5, 6], "aabbcc/aabbcc/ddeeff/gg..../gg...."),
-        // One pixel has room for one of three, as the edges are rounded.
+        // One pixel has room for one of three inputs, as edges are rounded.
         ("compositor size=1x1 layout=row", &[0, 1, 2], "b"),
         ("compositor", &[0], "a/a"),
     ];
@@ -132,7 +132,7 @@ fn an_input_that_has_brought_nothing_yet_is_transparent_and_one_that_brings_no_m
         }
         assert_eq!(seen, ["aa    ", "aa  cc", "aabbcc", "aabbcc"], "on the {on}");
     }
-    // Also where what leads is another one.
+    // The same if another input is the lead.
     for on in [Space::Cpu, Space::Gpu] {
         let stream = Stream::of(size(4, 1));
         let mut rig =
@@ -144,7 +144,7 @@ fn an_input_that_has_brought_nothing_yet_is_transparent_and_one_that_brings_no_m
     }
 }
 
-/// So many sources, each of another size, in one picture with functions behind it.
+/// `count` sources, each of another size, in one compositor with functions after it.
 fn many(count: usize, layout: &str) -> String {
     let source = |at: usize| {
         format!("pattern kind=noise seed={at} size={}x{} label=false ! all.in{at}", 3 + 5 * at, 30 - 3 * at)
@@ -189,7 +189,7 @@ fn inputs_that_a_device_cannot_bind_stay_on_the_cpu_with_the_reason() {
     for (limits, most) in [(LimitSet::WebGpu, 8), (LimitSet::Downlevel, 4)] {
         let device = limited(limits);
         assert_eq!(device.limits().storage_buffers_per_stage, most);
-        // Pictures, small data and the output.
+        // Inputs, small data and the output.
         let fit = most as usize - 2;
         assert_eq!(compared(&verified(&many(fit, "grid"), &device)), Ok(()));
         let why =
@@ -218,7 +218,7 @@ fn a_run_puts_what_does_not_fit_on_the_cpu_and_says_so() {
 }
 
 #[test]
-fn functions_behind_it_are_fused_and_those_in_front_only_of_a_single_picture() {
+fn functions_after_it_are_fused_and_those_before_it_only_of_a_single_image() {
     let groups = |text: &str| {
         let registry = registry();
         let spec = vramp::read(text, registry.catalog()).expect("it reads");

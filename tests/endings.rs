@@ -1,9 +1,9 @@
-//! When joins end and what members of fused groups do on errors: random graphs of sources of different lengths and rates,
-//! joins with every `until`, members that fail, panic or filter under every `on-error`, delays and thinning.
+//! When joins end, and how members of a fusion group handle errors: random graphs of sources with different lengths and
+//! rates, joins with every `until`, members that fail, panic or filter under every `on-error`, delays and thinning.
 //!
-//! Which frames arrive is computed by a model of the documented rules, from the graph alone. Every graph then runs fused and
-//! unfused, on one thread and on several, on the host or on the device, and has to agree with it: the frames of each
-//! sink, what each handler counted, which failures were reported, and the error that ended the run.
+//! A model of the documented rules computes which frames arrive, from the graph alone. Every graph then runs fused and
+//! unfused, on one thread and on several, on the CPU or on the GPU, and must agree with the model: the frames of each
+//! sink, the counters of each handler, the reported failures, and the error that ended the run.
 //!
 //! `VRAMP_SEED=17` runs that seed alone.
 
@@ -50,14 +50,14 @@ static LAGS: Entry = Entry {
     example: "pattern ! lags ! null",
     settings: &[setting("each", WHOLE, "3")],
     spaces: &[Space::Cpu],
-    // In a lane of its own, so that others run ahead of it.
+    // In its own lane, so that other handlers run ahead of it.
     blocking: true,
     ..Entry::CONTROL
 };
 
 static STUMBLING: PixelFn = ADD_RED;
 
-/// Adds to red how often it was asked, so that a member which is asked twice for a frame shows, and stumbles on some frames.
+/// Adds its number of calls to red, so that a second call for one frame shows. Fails, panics or filters on some frames.
 struct Stumbles {
     each: u64,
     from: u64,
@@ -92,7 +92,7 @@ fn does_stumble(each: u64, from: u64, number: u64) -> bool {
     each > 0 && number >= from && (number - from).is_multiple_of(each)
 }
 
-/// Passes frames on, and makes those after it wait for some.
+/// Passes frames through, and delays some so that later handlers wait.
 struct Lags(u64);
 
 impl FrameHandler for Lags {
@@ -108,7 +108,7 @@ impl FrameHandler for Lags {
 
 struct Keeps(String, Arc<Mutex<Kept>>);
 
-/// By sink: number, time and bytes of each frame.
+/// Number, time and bytes of each frame, by sink.
 type Kept = BTreeMap<String, Vec<(u64, i64, Vec<u8>)>>;
 
 impl FrameHandler for Keeps {
@@ -141,9 +141,9 @@ fn registry(kept: &Arc<Mutex<Kept>>) -> Registry {
     registry
 }
 
-// ---- graphs and what they should do
+// ---- graphs and the model of their results
 
-/// A place of a stream.
+/// A slot of a stream.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     number: u64,
@@ -151,7 +151,7 @@ struct Place {
     frame: bool,
 }
 
-/// What leaves an output.
+/// The slots of an output.
 #[derive(Debug, Clone, Default)]
 struct Stream {
     places: Vec<Place>,
@@ -164,14 +164,14 @@ impl Stream {
     }
 }
 
-/// What a graph is about.
+/// The aspect that a graph tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     /// Lengths and rates differ: which frames arrive.
     Ends,
-    /// All sources are alike, and members fail and are skipped: also what handlers count and report.
+    /// All sources are alike, and members fail and are skipped: also the counters and reports of handlers.
     Counts,
-    /// All sources are alike, and one member's failure stops the run: which.
+    /// All sources are alike, and one member's failure stops the run: which one.
     Stops,
 }
 
@@ -180,7 +180,7 @@ struct Drawn {
     about: About,
     /// By the name of a sink.
     expected: BTreeMap<String, Vec<(u64, i64)>>,
-    /// The failure that stops it.
+    /// The handler and frame of the failure that stops the run.
     error: Option<(String, u64)>,
 }
 
@@ -271,7 +271,7 @@ fn draw(seed: u64) -> Drawn {
             "delay" => {
                 let held = chance.below(4);
                 handler = handler.set("frames", held);
-                // Late, but all of them and under their own times.
+                // Late, but complete and with their own times.
                 let held = if chance.once_in(3) {
                     handler = handler.set("keep-times", true);
                     0
@@ -320,11 +320,11 @@ fn draw(seed: u64) -> Drawn {
 
 // ---- runs
 
-/// What a run showed.
+/// The results of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     kept: Kept,
-    /// Name, calls, errors, emitted, filtered.
+    /// Calls, errors, emitted and filtered frames, by handler.
     counts: Vec<(String, [u64; 4])>,
     reported: Vec<(String, u64)>,
     error: Option<(String, u64)>,
@@ -364,7 +364,7 @@ fn run(drawn: &Drawn, fused: bool, threads: u32, device: Option<&Device>) -> See
     Seen { kept, counts, reported, error }
 }
 
-/// What is wrong with a run, compared with the model and with another run.
+/// Describes how a run differs from the model and from another run.
 fn wrong(drawn: &Drawn, seen: &Seen, other: &Seen) -> Option<String> {
     if seen.error != drawn.error {
         return Some(format!("it ended with {:?} instead of {:?}", seen.error, drawn.error));
@@ -398,7 +398,7 @@ fn seeds(from: u64, usual: u64, long: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// Panics on purpose are part of the graphs, and would fill the output.
+/// Silences intended panics, which would fill the output.
 fn quietly() {
     std::panic::set_hook(Box::new(|panic| {
         if panic.payload().downcast_ref::<&str>() != Some(&"on purpose") {
@@ -446,7 +446,7 @@ fn random_graphs_end_by_the_rule_on_the_device_too() {
 
 #[test]
 fn a_join_ends_the_same_however_slow_its_inputs_are() {
-    // The second source ends while the group that it is fused into waits for the third.
+    // The second source ends while its fusion group waits for the third.
     let text = |slow: &str| {
         format!(
             "pattern size=8x8 fps=60 frames=100 ! mix name=x until=shortest ! keeps name=k\n\

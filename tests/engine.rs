@@ -1,10 +1,9 @@
-//! Plans run: nodes, links and lanes of the runtime, put together as the plan says, bring every frame home.
+//! Nodes, links and lanes, put together as planned, deliver every frame.
 //!
 //! Handlers here carry numbers instead of pixels, so that every pairing of frames can be checked. Graphs are random,
-//! with diamonds, delays, thinning, several sources and rates, failures and lossy links; they run stepped, in random
+//! with diamonds, delays, thinning, several sources and rates, failures and lossy links. They run stepped in random
 //! order, and on one thread per lane.
 
-// Whether a lane may go to another thread is asked of everything that wgpu is made of.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,7 +35,7 @@ impl FrameHandler for Make {
     }
 }
 
-/// Passes frames on, and fails on some.
+/// Passes frames through, and fails on some.
 struct Pass {
     fails_every: u64,
 }
@@ -52,7 +51,7 @@ impl FrameHandler for Pass {
     }
 }
 
-/// Follows its first input, and checks that the other one supplies nothing newer and nothing it has passed before.
+/// Follows its first input. Checks that the other one supplies no newer frame and never goes back in time.
 #[derive(Default)]
 struct Pair {
     before: Option<i64>,
@@ -73,7 +72,7 @@ impl FrameHandler for Pair {
     }
 }
 
-/// Takes frames and checks that they come in order.
+/// Takes frames and checks their order.
 struct Take {
     last: Option<i64>,
     taken: Arc<AtomicU64>,
@@ -91,7 +90,7 @@ impl FrameHandler for Take {
 
 const FRAMES: u64 = 120;
 
-/// The lanes of a plan, its pool and what its links count.
+/// The lanes of a plan, its pool, and the counters of its links.
 struct Machine {
     lanes: Vec<Lane>,
     pool: FramePool,
@@ -128,7 +127,7 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
                 node(pass(0), 1, 1).delaying(held, keeps_times(handler))
             }
             "every" => node(pass(0), 1, 1).every(number(handler, "n").unwrap_or(1)),
-            // In these tests, the handler that fails now and then.
+            // In these tests, `invert` is the handler that fails now and then.
             "invert" => node(pass(7), 1, 1),
             _ => node(pass(0), 1, 1),
         }
@@ -155,7 +154,7 @@ fn machine(spec: &GraphSpec, plan: &Plan) -> Machine {
 }
 
 impl Machine {
-    /// Every link and every node accounts for every frame, and all memory is back.
+    /// Checks that every link and node accounts for every frame, and that all memory is returned.
     fn check(&mut self, what: &str) {
         let mut filtered: BTreeMap<String, NodeCounts> = BTreeMap::new();
         for lane in &mut self.lanes {
@@ -222,7 +221,7 @@ fn random_graph(random: &mut Chance, lossy: usize) -> GraphSpec {
 fn planned(spec: &GraphSpec) -> Plan {
     let graph = vramp::registry().check(spec).unwrap_or_else(|e| panic!("{e}"));
     let profile = Profile::shipped("cpu").expect("it ships");
-    // One kernel per handler: here every handler is a node of its own.
+    // Without fusion, every handler is a node.
     Plan::decide(&graph, &profile, &RunOptions::new().fusion(false)).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -273,7 +272,7 @@ fn on_one_thread_per_lane_every_plan_comes_to_its_end() {
         std::thread::scope(|scope| {
             for lane in &mut machine.lanes {
                 scope.spawn(move || {
-                    // A plan that deadlocked would end here, and be told by what is left over.
+                    // A plan that deadlocked would end here.
                     let late = || start.elapsed() > Duration::from_secs(20);
                     lane.run(&|| start.elapsed(), late).unwrap_or_else(|failure| panic!("{failure}"));
                     assert!(!late(), "{what}: a lane did not come to its end");
@@ -307,7 +306,7 @@ fn a_stop_ends_every_lane_promptly_and_counts_what_was_left() {
     std::thread::scope(|scope| {
         for lane in &mut machine.lanes {
             let stopped = &stopped;
-            // Time stands still at the start: a paced source would wait for ever.
+            // Time stays at the start: a paced source would wait forever.
             scope.spawn(move || lane.run(&|| Duration::ZERO, || stopped.load(Ordering::Acquire)));
         }
         stopped.store(true, Ordering::Release);

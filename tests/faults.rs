@@ -1,5 +1,5 @@
-//! What goes wrong stays where it went wrong: failing, panicking, dying and hanging handlers, streams that change their
-//! size, runs that are stopped. Every frame is accounted for, and nothing waits for ever.
+//! Faults stay local: failing, panicking, dying and hanging handlers, streams that change their size, runs that are
+//! stopped. Every frame is accounted for, and nothing waits forever.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ static CATCHES: Entry = Entry {
 
 type Caught = Arc<Mutex<Vec<(String, u64, [u8; 4])>>>;
 
-/// A handler that is a function of each call.
+/// A handler made of a function.
 struct By<F>(F);
 
 impl<F: FnMut(&mut Call<'_>) -> Result<Flow, HandlerError> + Send> FrameHandler for By<F> {
@@ -65,7 +65,7 @@ fn bench() -> Bench {
             if failed.replace(call.now().number) == Some(call.now().number) {
                 return pass(call);
             }
-            // The frame is gone, and must come back for the second try.
+            // The frame is taken, and must be available again for the second try.
             drop(call.take(0));
             Err(HandlerError::failed("at first"))
         })))
@@ -119,7 +119,7 @@ impl Bench {
     fn run_with(
         &self,
         text: &str,
-        wishes: impl FnOnce(RunOptions) -> RunOptions,
+        with: impl FnOnce(RunOptions) -> RunOptions,
         meanwhile: impl FnOnce(vramp::runtime::Stopper),
     ) -> (RunOutcome, Vec<RunEvent>) {
         let spec = vramp::read(text, self.registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -128,7 +128,7 @@ impl Bench {
         let heard = Arc::clone(&events);
         let builder = Pipeline::from_graph(graph)
             .registry(&self.registry)
-            .options(wishes(RunOptions::new().only(Space::Cpu).threads(2)))
+            .options(with(RunOptions::new().only(Space::Cpu).threads(2)))
             .listener(Arc::new(move |event| {
                 heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
             }));
@@ -150,7 +150,7 @@ fn is_conserved(report: &Report) -> bool {
 #[test]
 fn a_failing_handler_is_skipped_reported_once_and_costs_only_its_frames() {
     let (outcome, events) = bench().run("pattern size=8x8 frames=30 ! flaky on-error=skip ! null");
-    let report = outcome.into_result().expect("skipping is no failure");
+    let report = outcome.into_result().expect("skipping is not a failure");
     assert_eq!((report.frames_in, report.frames_out, report.failed), (30, 20, 10));
     assert!(is_conserved(&report));
     let failures: Vec<_> = events.iter().filter(|event| matches!(event, RunEvent::Failed { .. })).collect();
@@ -181,7 +181,7 @@ fn a_handler_that_is_tried_again_gets_its_frame_again() {
 fn a_source_that_cannot_begin_ends_the_run_with_its_error() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("gone-{}.raw", std::process::id()));
     std::fs::write(&path, [0; 64]).expect("a file can be written");
-    // It has a lane of its own, which those behind it wait for.
+    // It has its own lane, which the lanes after it wait for.
     let text = format!("raw path={} size=4x4 format=gray8 !{{queue}} null", path.display());
     let (done, over) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -195,14 +195,14 @@ fn a_source_that_cannot_begin_ends_the_run_with_its_error() {
 
 #[test]
 fn a_panic_is_an_error_of_the_handler_that_panicked() {
-    // Other tests may run in this process, and theirs are printed.
+    // Other tests may run in this process, and their panics are printed.
     std::panic::set_hook(Box::new(|panic| {
         if panic.payload().downcast_ref::<&str>() != Some(&"five is too much") {
             eprintln!("{panic}");
         }
     }));
     let (outcome, _) = bench().run("pattern size=8x8 frames=20 ! panics on-error=skip ! null");
-    let report = outcome.into_result().expect("skipping is no failure");
+    let report = outcome.into_result().expect("skipping is not a failure");
     assert_eq!((report.frames_out, report.failed), (19, 1));
     let (outcome, _) = bench().run("pattern size=8x8 frames=20 ! panics ! null");
     let _ = std::panic::take_hook();
@@ -212,11 +212,11 @@ fn a_panic_is_an_error_of_the_handler_that_panicked() {
 }
 
 #[test]
-fn other_branches_go_on_where_one_fails() {
+fn other_branches_continue_if_one_fails() {
     let bench = bench();
     let text =
         "pattern size=8x8 frames=30 name=p ! flaky on-error=skip ! catches name=a ; p. ! invert ! catches name=b";
-    let report = bench.run(text).0.into_result().expect("skipping is no failure");
+    let report = bench.run(text).0.into_result().expect("skipping is not a failure");
     assert_eq!((report.frames_out, report.failed), (50, 10));
     let caught = bench.caught.lock().unwrap_or_else(PoisonError::into_inner);
     let of = |name: &'static str| caught.iter().filter(move |(sink, ..)| sink == name).map(|(_, number, _)| *number);
@@ -238,7 +238,7 @@ fn an_editor_on_one_branch_does_not_touch_the_other() {
     }
     assert!(report.counters.frame_copies <= 40, "{:?}", report.counters);
 
-    // By itself it edits in place, always.
+    // Alone it always edits in place.
     let report =
         bench.run("pattern kind=solid size=8x8 frames=40 ! edits ! null").0.into_result().expect("nothing fails");
     assert_eq!(report.counters.frame_copies, 0);
@@ -256,8 +256,8 @@ fn a_run_that_is_stopped_returns_at_once_and_accounts_for_every_frame() {
         let pace = "5".parse().expect("a rate");
         let paced = text.contains("fps=5");
         let bench = bench();
-        let wishes = move |options: RunOptions| if paced { options.pace(pace) } else { options };
-        let (outcome, _) = bench.run_with(text, wishes, |stopper| {
+        let with = move |options: RunOptions| if paced { options.pace(pace) } else { options };
+        let (outcome, _) = bench.run_with(text, with, |stopper| {
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(150));
                 *at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
@@ -307,7 +307,7 @@ fn the_shortest_input_ends_a_mix_that_asks_for_it() {
     assert!((20..=24).contains(&short.frames), "{}", short.frames);
 }
 
-/// A folder that goes with the test.
+/// A folder that is deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -368,7 +368,7 @@ fn a_size_that_the_graph_cannot_take_ends_the_run_in_words() {
     assert!(error.starts_with("m, frame 1") && error.contains("resize size=20x16"), "{error}");
     assert_eq!(outcome.report.memory.leaked, 0);
 
-    // Where both change together nothing is wrong.
+    // If both change together, nothing is wrong.
     let text = format!("image path={path}/in-*.png ! mix name=m ! null ; image path={path}/in-*.png ! invert ! m.b");
     let report = bench().run(&text).0.into_result().expect("both change at the same frame");
     assert_eq!((report.frames, report.counters.replans), (2, 2));

@@ -1,7 +1,7 @@
-//! Formats agree: every pair of pixel formats gives the same bytes on a device as on the CPU, in every way of reading
-//! YUV, alone and fused with what stands around it; and pipelines that convert carry and join what their plans say.
+//! Every pair of pixel formats gives the same bytes on the GPU as on the CPU, for every interpretation of YUV, alone
+//! and fused with its neighbours. Pipelines that convert transfer and fuse what their plans show.
 //!
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 #[path = "../crates/kernels/tests/format_made/mod.rs"]
 mod format_made;
@@ -21,7 +21,7 @@ use vramp_kernels::stored::{Way, of};
 use vramp_plan::catalog::TransferDirection;
 use vramp_plan::{Format, Siting, Size, Space};
 
-/// Nothing waits this long unless it hangs.
+/// No wait takes this long unless the device hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Bench {
@@ -37,7 +37,7 @@ impl Bench {
         Bench { device, player, owner: "formats".into() }
     }
 
-    /// The bytes that a conversion makes there, from memory that was full of something else.
+    /// The bytes that a conversion makes on the device, in memory that had other contents before.
     fn run(&mut self, made: &Converted) -> Vec<u8> {
         let mut recording = Recording::new();
         let lend = |bytes: u64| self.device.lend(bytes.max(16), &self.owner).expect("memory for a small frame");
@@ -78,7 +78,7 @@ fn every_pair_of_formats_is_the_same_on_both_sides_in_every_size_and_way() {
     for (from, into) in pairs() {
         for (at, (width, height)) in SIZES.into_iter().enumerate() {
             let size = Size { width, height };
-            // Every way where the kernel is new, by turns afterwards.
+            // Every way if the kernel is new, alternating afterwards.
             let ways = if at == SIZES.len() - 1 { &Way::ALL[..] } else { &Way::ALL[at % 4..=at % 4] };
             for way in ways {
                 bench.compare(&Converted::new(from, into, size, *way, made_up(from, size, at as u64)));
@@ -125,10 +125,10 @@ fn formats_are_the_same_on_both_sides_around_functions_and_gathers_under_downlev
     }
 }
 
-/// What a piece of pipeline writes that ends in a raw file.
-fn written(text: &str, name: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Vec<u8> {
+/// The bytes that a pipeline writes to a raw file.
+fn written(text: &str, name: &str, with: impl FnOnce(RunOptions) -> RunOptions) -> Vec<u8> {
     let path = std::env::temp_dir().join(format!("vramp-formats-{}-{name}", std::process::id()));
-    run(&format!("{text} ! raw path={}", path.display()), wishes);
+    run(&format!("{text} ! raw path={}", path.display()), with);
     let bytes = std::fs::read(&path).expect("it was written");
     std::fs::remove_file(&path).expect("it was just read");
     bytes
@@ -212,7 +212,7 @@ fn graphs_with_other_formats_verify_as_equal_handler_by_handler() {
         let options = Options { frames: 2, device: Some(device.clone()), ..Options::default() };
         let verified = verify(&spec, &registry, &options).expect("it runs");
         assert!(verified.is_equal(), "{verified}");
-        // Fused on the cpu, five handlers and what was inserted on the device, and the whole there.
+        // Fused on the CPU, five handlers and an inserted converter on the GPU, and the whole graph on the GPU.
         assert!(verified.compared() == 8, "{verified}");
     }
 }

@@ -1,6 +1,6 @@
-//! The harness, on built-in handlers: what is pushed comes out, and both spaces make the same pixels of it.
+//! The harness with built-in handlers: pushed frames come out, and both spaces make the same pixels.
 //!
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use vramp::plan::{Format, Rate, Size, Space};
 use crate::shared::{device, registry};
 
 #[path = "../examples/02_own_handler.rs"]
-#[allow(dead_code, reason = "its main is the lesson's")]
+#[allow(dead_code, reason = "its main is not called here")]
 mod own_handler;
 #[path = "../examples/03_own_pixel_function.rs"]
-#[allow(dead_code, reason = "its main is the lesson's")]
+#[allow(dead_code, reason = "its main is not called here")]
 mod own_pixel_function;
 
 const SIZES: [(u32, u32); 5] = [(1, 1), (1, 7), (9, 1), (17, 13), (64, 48)];
@@ -23,7 +23,7 @@ fn size(width: u32, height: u32) -> Size {
     Size { width, height }
 }
 
-/// Random in all four channels, with many ends of the range.
+/// Random in all four channels, with many values at the ends of the range.
 fn picture(size: Size, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut byte = || {
@@ -44,7 +44,7 @@ fn rig(text: &str, on: Space, stream: impl Into<Stream>, inputs: &[&str]) -> Rig
     harness.build().unwrap_or_else(|error| panic!("{text} on the {on}: {error}"))
 }
 
-/// The frames that a piece makes of a few random pictures in each of its inputs.
+/// The frames that a piece makes from random images at each of its inputs.
 fn frames(text: &str, on: Space, of: Size, inputs: &[&str], steps: u64) -> Vec<Caught> {
     let mut rig = rig(text, on, of, inputs);
     for step in 0..steps {
@@ -54,13 +54,13 @@ fn frames(text: &str, on: Space, of: Size, inputs: &[&str], steps: u64) -> Vec<C
         rig.step().unwrap_or_else(|error| panic!("{text} on the {on} at {of}: {error}"));
     }
     let report = rig.finish().expect("it finishes");
-    // The tests share a device, and what others have on it counts there.
+    // The tests share a device, and its counts include other tests.
     assert!(report.memory.leaked == 0 || on == Space::Gpu, "{text} on the {on} at {of}");
     assert_eq!(report.counters.dispatches > 0, on == Space::Gpu, "{text} on the {on} at {of}");
     (0..rig.waiting("video").expect("one output")).map(|_| rig.pull("video").expect("it waits")).collect()
 }
 
-/// Both spaces make the same frames of the same pushes, or levels that are this far apart at most.
+/// Both spaces make the same frames from the same pushes, up to a difference of `levels`.
 #[track_caller]
 fn agree(text: &str, inputs: &[&str], levels: u8) {
     for (width, height) in SIZES {
@@ -69,7 +69,7 @@ fn agree(text: &str, inputs: &[&str], levels: u8) {
     }
 }
 
-/// The places of the bytes that mean something: between rows and planes there may be padding, which may hold anything.
+/// The indices of the bytes that hold pixels; the others are padding between rows and planes, which may hold anything.
 fn places(frame: &Caught) -> impl Iterator<Item = usize> {
     let rows = frame.format.planes(frame.size).flat_map(|plane| {
         (0..plane.rows)
@@ -101,7 +101,7 @@ fn agree_at(text: &str, of: Size, inputs: &[&str], levels: u8) {
     }
 }
 
-/// A folder of this test's own, removed when it is dropped.
+/// A folder for one test, deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -118,7 +118,7 @@ impl Drop for Folder {
     }
 }
 
-// ---- what the harness does
+// ---- the harness itself
 
 #[test]
 fn what_is_pushed_comes_out_one_frame_a_step_with_the_times_of_its_rate() {
@@ -150,7 +150,7 @@ fn a_chain_is_fused_as_it_would_be_between_any_other_ends() {
             Harness::of(text, registry()).on(on).device(device()).fusion(false).build().expect("it can be built");
         assert_eq!(alone.plan().groups.len(), 4);
         let fused = rig(text, on, size(8, 8), &["video"]).plan().groups.len();
-        // Whether what is in front of a blur joins it depends on what that costs there.
+        // Whether a handler before a blur is fused with it depends on the costs in that space.
         assert!((1..=2).contains(&fused), "{fused} groups on the {on}");
     }
 }
@@ -265,9 +265,9 @@ fn a_mistake_is_answered_with_what_there_is() {
     assert!(problem("pattern ! null ! blur").contains("null"), "{}", problem("pattern ! null ! blur"));
     let mut rig = built("mix").expect("both inputs are fed");
     let asked = rig.push("video", &[]).expect_err("there is no such input").to_string();
-    assert_eq!(asked, "`video` is not one open input of the rig; it has mix0.a, mix0.b");
+    assert_eq!(asked, "`video` does not name exactly one open input of the rig; open inputs: mix0.a, mix0.b");
     let short = rig.push("a", &[0; 5]).expect_err("not a frame").to_string();
-    assert_eq!(short, "mix0.a: 5 bytes were pushed, a frame of 64x48 in rgba8 has 12288");
+    assert_eq!(short, "mix0.a: 5 bytes were pushed, but a frame of 64x48 in rgba8 has 12288");
     let gpu = Harness::of("probe", registry()).on(Space::Gpu).device(device()).build();
     assert!(matches!(gpu, Err(HarnessError::NotThere { .. })));
     assert!(matches!(built("upload"), Err(HarnessError::Pipeline(_))), "a transfer needs a device");
@@ -285,7 +285,7 @@ fn a_failing_handler_is_named_with_its_frame() {
     assert!(failed.contains("2x2 and 1x1") || failed.contains("1x1"), "{failed}");
 }
 
-// ---- the lessons' handlers
+// ---- the handlers of the lessons
 
 #[test]
 fn the_trail_of_lesson_two_fades_from_frame_to_frame() {
@@ -323,7 +323,7 @@ fn the_scanlines_of_lesson_three_agree_with_the_formula_on_both_sides() {
     }
 }
 
-// ---- every handler that runs, in both spaces: by its example, then under special settings
+// ---- every handler that runs, in both spaces: its example first, then special settings
 
 /// The files that examples name.
 fn with_files(name: &str) -> Folder {
@@ -337,7 +337,7 @@ fn with_files(name: &str) -> Folder {
     folder
 }
 
-/// Filters, drawings and conversions that run in both spaces, each as its example writes it.
+/// Filters, drawings and conversions that run in both spaces, each as in its example.
 fn shown(folder: &Folder) -> Vec<(&'static Entry, String)> {
     let in_both = |entry: &&Entry| {
         let family = matches!(entry.family, Family::Filter | Family::Draw | Family::Convert);
@@ -352,7 +352,7 @@ fn shown(folder: &Folder) -> Vec<(&'static Entry, String)> {
     registry().catalog().entries().filter(in_both).map(text).collect()
 }
 
-/// Compares both spaces at every size that the piece takes, of which there has to be one.
+/// Compares both spaces at every size that the piece accepts; it must accept at least one.
 fn agree_where_it_fits(text: &str, inputs: &[&str], sizes: &[(u32, u32)]) {
     let fits = |of: Size| {
         let harness = Harness::of(text, registry()).on(Space::Cpu);
@@ -371,7 +371,7 @@ fn the_example_of_every_handler_with_pixels_agrees_to_the_bit() {
     let shown = shown(&folder);
     assert!(shown.len() > 28, "only {} handlers run in both spaces", shown.len());
     for (entry, text) in shown {
-        // Beside the required ones an optional one, where there are any.
+        // Besides the required inputs, an optional one if there is any.
         let needed = entry.inputs.iter().filter(|input| input.required).count();
         let inputs: Vec<&str> = entry.inputs.iter().take(needed + 1).map(|input| input.name).collect();
         agree_where_it_fits(&text, &inputs, &SIZES);

@@ -22,25 +22,25 @@ fn a_render_pass_of_ones_own_stands_between_ops_without_a_read() {
     own_gpu_code::main().expect("lesson 6 runs");
 }
 
-/// Lesson 2 with words behind it is the whole program.
+/// Lesson 2 with arguments is the whole program.
 #[test]
 fn the_program_knows_a_handler_that_was_registered() {
     let tests = std::env::current_exe().expect("this test is a program");
     let examples = tests.parent().and_then(std::path::Path::parent).expect("target/PROFILE/deps").join("examples");
     let program = examples.join(format!("02_own_handler{}", std::env::consts::EXE_SUFFIX));
-    let told = |words: &[&str]| {
+    let output_of = |words: &[&str]| {
         let output = std::process::Command::new(&program).args(words).output();
         let output = output.unwrap_or_else(|error| panic!("{}: {error}; build the examples", program.display()));
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("it is text")
     };
-    assert!(told(&["inspect", "trail"]).contains("levels that a pixel loses from frame to frame"));
-    assert!(told(&["plan", "pattern ! trail 3 ! null", "--cpu"]).contains("trail0"));
-    let report = told(&["run", "pattern size=16x8 frames=4 ! trail ! null", "--cpu", "--json"]);
+    assert!(output_of(&["inspect", "trail"]).contains("levels that a pixel loses from frame to frame"));
+    assert!(output_of(&["plan", "pattern ! trail 3 ! null", "--cpu"]).contains("trail0"));
+    let report = output_of(&["run", "pattern size=16x8 frames=4 ! trail ! null", "--cpu", "--json"]);
     assert!(report.contains("\"frames_out\":4"), "{report}");
-    assert!(told(&["completions", "bash"]).contains("trail"));
-    assert!(told(&["run", "--help"]).contains("--budget"));
-    // It counts no allocations, and says so instead of keeping such a budget.
+    assert!(output_of(&["completions", "bash"]).contains("trail"));
+    assert!(output_of(&["run", "--help"]).contains("--budget"));
+    // It does not count allocations, and reports that instead of checking such a budget.
     let limited = ["run", "pattern size=16x8 frames=40 ! null", "--cpu", "--budget", "heap_allocs=0"];
     let output = std::process::Command::new(&program).args(limited).output().expect("it ran before");
     assert_eq!(output.status.code(), Some(4));

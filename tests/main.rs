@@ -1,10 +1,10 @@
-//! The integration tests of the facade, as one binary: its dependencies are linked once and not per file.
+//! The integration tests of the facade, as one binary, so that dependencies are linked once.
 //!
 //! `cargo test --test integration engine::` runs one file.
 
 #![recursion_limit = "256"]
 
-// What several files share.
+// Shared by several files.
 mod ran;
 mod shared;
 mod source;
@@ -38,6 +38,6 @@ mod way_in;
 mod wgsl;
 mod y4m;
 
-/// Counts what frames allocate.
+/// Counts the allocations of frames.
 #[global_allocator]
 static HEAP: vramp::runtime::CountingAllocator = vramp::runtime::CountingAllocator;

@@ -1,12 +1,12 @@
-//! Pipelines run: counters are what the plan says, on both sides, and nothing is made anew once a run is steady.
+//! Counters of a run match the plan, in both spaces, and steady frames allocate, bind and compile nothing.
 //!
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use vramp::plan::{RunOptions, Space};
 use vramp::runtime::Report;
 
-fn run(text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> Report {
-    let (_, report) = crate::ran::run(text, wishes);
+fn run(text: &str, with: impl FnOnce(RunOptions) -> RunOptions) -> Report {
+    let (_, report) = crate::ran::run(text, with);
     check(text, &report);
     report
 }
@@ -21,7 +21,7 @@ fn on_device(text: &str) -> Report {
     report
 }
 
-/// What holds for every run that ends by itself.
+/// Holds for every run that reaches its end.
 fn check(text: &str, report: &Report) {
     for link in &report.links {
         assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{text}: {link:?}");
@@ -80,7 +80,7 @@ fn several_pictures_in_one_are_one_dispatch_more_and_nothing_is_made_anew() {
 
 #[test]
 fn a_transfer_down_is_one_download_a_frame() {
-    let folder = std::env::temp_dir().join(format!("vramp-ramp-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("vramp-transfer-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for pictures");
     let text = format!("{DEMO} every n=40 ! png path={}/f-%04d.png", folder.display());
     let report = on_device(&text);

@@ -1,8 +1,8 @@
-//! Random pipelines of every handler that runs: fused and unfused, on the host and on the device, they make the same
-//! frames, lose none of them and leave no memory behind.
+//! Random pipelines of every handler that runs. Fused and unfused, on the CPU and on the GPU, they make the same
+//! frames, lose none of them, and leave no memory in use.
 //!
-//! What fails is shown with its seed and as small as it gets; `VRAMP_SEED=17` runs that seed alone. `cargo xtask long` runs
-//! thousands.
+//! A failure is shown with its seed and as the smallest graph that still fails; `VRAMP_SEED=17` runs that seed alone.
+//! `cargo xtask long` runs thousands.
 
 pub(crate) mod chance;
 mod files;
@@ -31,15 +31,15 @@ use crate::shared::ADD_RED;
 use files::Files;
 use sketch::{Drawing, Sketch};
 
-/// Frames of each source.
+/// The number of frames of each source.
 const FRAMES: u64 = 4;
-/// Handlers of a graph on the device, where each is compiled and run by itself as well.
+/// The maximum number of handlers of a graph on the GPU, where each is also compiled and run alone.
 const MOST_ON_DEVICE: usize = 5;
 const MOST_ON_CPU: usize = 8;
-/// Nothing takes this long unless it hangs.
+/// No run takes this long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// All kinds, of which none prints anything.
+/// All kinds, with those that print replaced.
 fn quiet_kinds() -> Registry {
     vramp::registry().remade(|entry, make| {
         if entry.family == Family::Control && entry.name == "probe" {
@@ -49,7 +49,6 @@ fn quiet_kinds() -> Registry {
     })
 }
 
-/// Passes frames on.
 struct Pass;
 
 impl FrameHandler for Pass {
@@ -68,11 +67,11 @@ fn seeds(from: u64, usual: u64, long: u64) -> Range<u64> {
     }
 }
 
-/// What is wrong with a graph, in words; none where nothing is, or where it is no graph.
+/// Describes the error in the results of a graph. `None` if there is none, or if the graph is invalid.
 fn wrong(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
     let (send, answer) = channel();
     let (sketch, registry, device) = (sketch.clone(), registry.clone(), device.cloned());
-    // A thread that does not come back is left behind: the test has failed by then.
+    // A thread that hangs is left running: the test has failed by then.
     std::thread::spawn(move || send.send(wrong_within(&sketch, &registry, device.as_ref())));
     answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Some(format!("it has not come to its end within {PATIENCE:?}")))
 }
@@ -97,7 +96,7 @@ fn wrong_within(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -
     })
 }
 
-/// What is wrong with the report of a run as anybody runs it.
+/// Describes the error in the report of a normal run.
 fn ran(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
     let spec = sketch.spec();
     let graph = registry.check(&spec).ok()?;
@@ -115,7 +114,7 @@ fn ran(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<
     unaccounted(&report, sketch.ends_early())
 }
 
-/// Every third handler that can be on either side is on the cpu, so that frames go up and down.
+/// Pins every third handler that offers both spaces to the CPU, so that frames are transferred both ways.
 fn mingled(options: RunOptions, graph: &Graph) -> RunOptions {
     let both = graph.handlers().iter().filter(|h| h.entry.offers(Space::Cpu) && h.entry.offers(Space::Gpu));
     both.enumerate().fold(options.only(Space::Gpu), |options, (at, handler)| match at % 3 {
@@ -124,12 +123,12 @@ fn mingled(options: RunOptions, graph: &Graph) -> RunOptions {
     })
 }
 
-/// What a device can do as it was opened.
+/// The profile of a device with the limits that it was opened with.
 fn figures(device: &Device) -> Profile {
     machine::figures_of(Some(&Adapter { limits: *device.limits(), ..device.adapter().clone() }))
 }
 
-/// A frame that nobody accounts for.
+/// Describes a frame that is not accounted for.
 fn unaccounted(report: &Report, ends_early: bool) -> Option<String> {
     for link in &report.links {
         if link.sent != link.taken + link.dropped + link.queued {
@@ -142,14 +141,14 @@ fn unaccounted(report: &Report, ends_early: bool) -> Option<String> {
         }
     }
     let memory = &report.memory;
-    // What comes for somebody who has ended is dropped.
+    // Frames for a handler that has ended are dropped.
     let dropped = if ends_early { 0 } else { report.dropped.sum() };
     let left = (memory.leaked, report.in_flight, report.failed, dropped);
     (left != (0, 0, 0, 0)).then(|| format!("leaked, in flight, failed and dropped are {left:?}: {:?}", memory.leaks))
 }
 
-/// Runs the graphs of these seeds, on these devices in turns, and says what is wrong with the first that fails, as small as
-/// it gets.
+/// Runs the graphs of these seeds, alternating between the devices. Panics with the first failure and its smallest
+/// graph.
 fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, registry: &Registry, devices: &[Device]) {
     for seed in seeds {
         let device = devices.get(seed as usize % devices.len().max(1));
@@ -181,7 +180,7 @@ fn random_pipelines_make_the_same_frames_fused_and_unfused() {
 
 #[test]
 fn random_pipelines_make_the_same_frames_on_the_device() {
-    // The second binds four buffers at a time, so that less is fused and some stay on the cpu.
+    // The second device binds four buffers at a time, so that less is fused and some handlers stay on the CPU.
     let devices = [LimitSet::Adapter, LimitSet::Downlevel].map(|limits| {
         Device::choose().limits(limits).open().expect("an adapter; Mesa's software driver is one package away")
     });

@@ -1,4 +1,4 @@
-//! The programs of the README run, are short, and stand there word by word.
+//! The programs of README.md and docs/tensors.md run, are short, and are quoted there word for word.
 
 #[path = "../examples/readme/own_handler.rs"]
 mod own_handler;

@@ -1,7 +1,7 @@
-//! A device that is lost in the middle of a run: the stream goes on, on another device or on the CPU, and back. Only
-//! frames that were on the device are lost, each is counted, and no wrong frame is written.
+//! A device that is lost during a run: the stream continues on another device or on the CPU, and returns to the device.
+//! Only frames that were on the device are lost, each is counted, and no wrong frame is written.
 //!
-//! Runs on whatever adapter there is; devices are lost by destroying them.
+//! Runs on any adapter; devices are lost by destroying them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ static THERE: Entry =
 static FULL: Entry =
     Entry { name: "full", about: "finds no memory at frame 40", example: "pattern ! full ! null", ..ON_DEVICE };
 
-/// What sinks were given: their name and the frame's number, and the bytes.
+/// Bytes of the frames that reached a sink, by the sink's name and the frame's number.
 type Kept = BTreeMap<(String, u64), Vec<u8>>;
 
 struct By<F>(F, bool);
@@ -91,12 +91,12 @@ impl Bench {
         self.registry.check(&spec).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn run(&self, text: &str, wishes: impl FnOnce(RunOptions) -> RunOptions) -> RunOutcome {
+    fn run(&self, text: &str, with: impl FnOnce(RunOptions) -> RunOptions) -> RunOutcome {
         let graph = self.graph(text);
         let heard = Arc::clone(&self.events);
         let builder = Pipeline::from_graph(graph)
             .registry(&self.registry)
-            .options(wishes(RunOptions::new().nominal_time().threads(2)))
+            .options(with(RunOptions::new().nominal_time().threads(2)))
             .listener(Arc::new(move |event| {
                 lock(&heard).push(event.clone());
             }));
@@ -120,7 +120,7 @@ impl Bench {
     }
 }
 
-/// What holds for every run.
+/// Holds for every run.
 fn check(text: &str, report: &Report) {
     for link in &report.links {
         assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{text}: {link:?}");
@@ -135,14 +135,14 @@ fn is_conserved(report: &Report) -> bool {
     report.frames_in == report.frames_out + report.filtered + report.failed + report.dropped.sum() + report.in_flight
 }
 
-/// What the CPU makes of it without any trouble.
+/// The frames that the CPU makes without a loss.
 fn truth(text: &str) -> Kept {
     let bench = bench();
     bench.run(text, |options| options.only(Space::Cpu)).into_result().unwrap_or_else(|error| panic!("{text}: {error}"));
     bench.kept()
 }
 
-/// Every frame that arrived is the right one; hands back how many did not arrive.
+/// Asserts that every frame that arrived is correct; returns how many are missing.
 fn is_right(text: &str, kept: &Kept, truth: &Kept) -> usize {
     for ((sink, number), bytes) in kept {
         let right = truth.get(&(sink.clone(), *number));
@@ -154,7 +154,7 @@ fn is_right(text: &str, kept: &Kept, truth: &Kept) -> usize {
 const DELAYED: &str =
     "pattern kind=noise size=32x24 frames=1000 label=false ! blur sigma=1 ! delay 5 keep-times=true ! keeps";
 
-/// In flight at once, and what `delay` holds.
+/// Frames in flight, and those that `delay` holds.
 const MOST_LOST: u64 = 2 + 5;
 
 #[test]
@@ -235,7 +235,7 @@ fn a_file_that_goes_through_a_device_that_is_lost_has_only_right_frames() {
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
-/// The frames of a 32x24 file, 4:2:0.
+/// The frames of a y4m file, 32x24 in 4:2:0.
 fn frames(path: &str) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).expect("a file");
     let end = bytes.iter().position(|byte| *byte == b'\n').expect("a header") + 1;
@@ -277,7 +277,7 @@ fn a_device_that_cannot_be_opened_at_once_is_used_again_once_it_can() {
     let (stopper, watch) = (pipeline.stopper(), pipeline.watch());
     let (seen, kept) = (Arc::clone(&back_at), Arc::clone(&bench.kept));
     let ends = std::thread::spawn(move || {
-        // It goes on until fifty more have come from the device that is back.
+        // It continues until fifty more frames have come from the reopened device.
         while (lock(&kept).len() as u64) < seen.load(Ordering::Relaxed).saturating_add(50) {
             std::thread::yield_now();
         }
@@ -310,7 +310,7 @@ fn a_handler_without_a_twin_ends_the_run_with_a_typed_error() {
         failure.to_string(),
         "there0, frame 50: it runs on the device only, and the device was lost (it was destroyed)"
     );
-    // With a device to go on with, it does.
+    // If the device can be opened again, the run continues.
     let report = bench().run(text, |options| options.only(Space::Gpu).lose_device_at(&[50])).into_result();
     assert_eq!(report.expect("it was opened again").frames_in, 200);
 }
@@ -329,7 +329,7 @@ fn a_device_without_memory_leaves_its_work_to_the_cpu() {
     let text = "pattern kind=noise size=16x12 frames=100 label=false ! blur ! full ! invert ! keeps";
     let plain = "pattern kind=noise size=16x12 frames=100 label=false ! blur ! invert ! keeps";
     let bench = bench();
-    let report = bench.run(text, |options| options.only(Space::Gpu)).into_result().expect("the cpu goes on");
+    let report = bench.run(text, |options| options.only(Space::Gpu)).into_result().expect("the CPU continues");
     let missing = is_right(text, &bench.kept(), &truth(plain)) as u64;
     assert_eq!((missing, report.failed), (report.dropped.device_lost, 0));
     assert!((1..=3).contains(&missing), "{missing}");
@@ -342,7 +342,7 @@ fn a_device_that_is_lost_again_and_again_is_left_alone() {
     let text = "pattern kind=noise size=16x12 frames=300 label=false ! blur ! keeps";
     let bench = bench();
     let report = bench.run(text, |options| options.only(Space::Gpu).lose_device_at(&[10, 20, 30, 40, 50, 60]));
-    let report = report.into_result().expect("the cpu goes on");
+    let report = report.into_result().expect("the CPU continues");
     let missing = is_right(text, &bench.kept(), &truth(text)) as u64;
     assert_eq!(missing, report.dropped.device_lost);
     let on: Vec<GoesOn> = bench.losses().iter().map(|(on, _)| *on).collect();
@@ -396,7 +396,7 @@ fn frames_that_wait_for_memory_when_the_device_is_lost_are_right_or_lost() {
 
 #[test]
 fn an_input_that_has_lost_nothing_costs_no_frame() {
-    // The side brings its first frame late: until then the lead goes through with nothing beside it.
+    // The side input brings its first frame late: until then the lead passes alone.
     let text = "pattern kind=noise size=16x12 frames=60 label=false name=a ! mix name=m ! keeps; \
                 a. ! delay 40 ! invert ! m.b";
     let bench = bench();
@@ -454,7 +454,7 @@ fn whatever_the_graph_and_whenever_the_loss_no_wrong_frame_arrives() {
         seed % below
     };
     for text in &graphs {
-        // Explicit transfers cannot be planned for the cpu alone.
+        // Explicit transfers cannot be planned for the CPU alone.
         let plain = text.replace(" ! download", "").replace(" ! upload", "");
         let truth = truth(&plain);
         for rule in [OnLoss::Reopen, OnLoss::Cpu] {
@@ -466,15 +466,15 @@ fn whatever_the_graph_and_whenever_the_loss_no_wrong_frame_arrives() {
                 .run(text, |options| options.only(Space::Gpu).on_loss(rule).in_flight(in_flight).lose_device_at(&at));
             let report = outcome.into_result().unwrap_or_else(|error| panic!("{text}, lost at {at:?}: {error}"));
             let missing = is_right(&format!("{text}, lost at {at:?}, {rule:?}"), &bench.kept(), &truth) as u64;
-            // What is lost in front of a fork is missing behind both of its ways.
+            // A frame that is lost before a fork is missing on both branches.
             assert!(missing <= 2 * report.dropped.device_lost, "{text}: {missing} of {}", report.dropped.device_lost);
-            // In flight, held by a delay, waiting in a link; and where a side is thinned out, until its next frame.
+            // Frames in flight, held by a delay, waiting in a link; and on a thinned side input, until its next frame.
             let most = report.recoveries.len() as u64 * 2 * (u64::from(in_flight) + 16);
             assert!(report.dropped.device_lost <= most, "{text}, lost at {at:?}: {}", report.dropped.device_lost);
             assert!(!report.recoveries.is_empty(), "{text}: lost at {at:?}");
             assert_eq!((report.failed, report.memory.leaked), (0, 0), "{text}");
-            let told: u64 = report.recoveries.iter().map(|loss| loss.lost).sum();
-            assert!(told <= report.dropped.device_lost, "{text}: {told} of {}", report.dropped.device_lost);
+            let reported: u64 = report.recoveries.iter().map(|loss| loss.lost).sum();
+            assert!(reported <= report.dropped.device_lost, "{text}: {reported} of {}", report.dropped.device_lost);
         }
     }
 }

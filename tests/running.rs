@@ -1,6 +1,5 @@
-//! Runs behave: handlers start and stop once, lanes work at the same time, slow frames and seconds are told, batches
-//! share a submit, two runs share nothing, no source runs on without a consumer, and files are neither spoiled nor cut
-//! silently.
+//! Handlers start and stop once, lanes work at the same time, slow frames and every second are reported, batches share
+//! a submit, two runs share nothing, sources without consumers end, and files are not overwritten or cut silently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -21,7 +20,7 @@ static SLEEPS: Entry = Entry { name: "sleeps", about: "takes its time", example:
 static ALLOCATES: Entry =
     Entry { name: "allocates", about: "allocates once a frame", example: "pattern ! allocates ! null", ..OWN };
 
-/// A handler by its process, with a count of its starts and stops.
+/// A handler made of a function, with counts of its starts and stops.
 struct Life<F> {
     process: F,
     starts: Arc<AtomicU64>,
@@ -68,7 +67,7 @@ impl Bench {
             Ok(Worker::frames(Life { process: |_: &mut Call<'_>| {}, starts, stops }))
         };
         registry.add(&COUNTED, counted).expect("a good entry");
-        // Two of them pass only together, so they have to be at work at the same time.
+        // Two of them pass only together, so they must run at the same time.
         let barrier = Arc::new(Barrier::new(2));
         let meets = move |_: &Setup<'_>| {
             let barrier = Arc::clone(&barrier);
@@ -95,7 +94,7 @@ impl Bench {
         &self,
         text: &str,
         longest: Option<Duration>,
-        wishes: impl FnOnce(RunOptions) -> RunOptions,
+        with: impl FnOnce(RunOptions) -> RunOptions,
     ) -> (RunOutcome, Vec<RunEvent>) {
         let registry = self.registry();
         let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -104,7 +103,7 @@ impl Bench {
         let heard = Arc::clone(&events);
         let builder = Pipeline::from_graph(graph)
             .registry(&registry)
-            .options(for_long(wishes(RunOptions::new()), longest))
+            .options(for_long(with(RunOptions::new()), longest))
             .listener(Arc::new(move |event| {
                 heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
             }));
@@ -134,7 +133,7 @@ fn handlers_in_lanes_of_their_own_work_at_the_same_time() {
 }
 
 #[test]
-fn a_source_ends_when_nobody_behind_it_takes_frames_any_more() {
+fn a_source_ends_when_all_its_consumers_have_ended() {
     for text in [
         "pattern size=8x8 frames=5 ! mix name=m ! null ; pattern size=8x8 kind=bars ! m.b",
         "pattern size=8x8 ! mix name=m until=shortest ! null ; pattern size=8x8 kind=bars frames=5 ! invert ! m.b",
@@ -174,7 +173,7 @@ fn a_delay_tells_how_far_its_input_went_before_it_ends() {
 }
 
 #[test]
-fn several_frames_share_a_submit_where_that_is_asked_for() {
+fn several_frames_share_a_submit_if_requested() {
     let bench = Bench::default();
     let text = "pattern size=16x16 frames=64 ! blur ! null";
     let (outcome, _) = bench.run(text, None, |options| options.only(Space::Gpu).batch(4));
@@ -183,7 +182,7 @@ fn several_frames_share_a_submit_where_that_is_asked_for() {
 }
 
 #[test]
-fn frames_that_come_too_late_are_told_with_their_time() {
+fn frames_that_come_too_late_are_reported_with_their_time() {
     let pace = "60".parse().expect("a rate");
     let bench = Bench::default();
     let text = "pattern size=8x8 frames=5 ! sleeps ! null";
@@ -201,7 +200,7 @@ fn frames_that_come_too_late_are_told_with_their_time() {
 }
 
 #[test]
-fn every_second_is_told_with_what_came_through() {
+fn every_second_is_reported_with_what_came_through() {
     let pace = "50".parse().expect("a rate");
     let longest = Some(Duration::from_millis(2300));
     let bench = Bench::default();
@@ -269,7 +268,7 @@ fn a_graph_that_would_spoil_a_file_is_refused_before_anything_is_opened() {
     assert!(!std::path::Path::new("o.raw").exists());
 }
 
-/// Counts how it is stopped.
+/// Records how it is stopped.
 struct Ends(Arc<Mutex<Vec<&'static str>>>);
 
 impl FrameHandler for Ends {
@@ -310,7 +309,7 @@ fn a_sink_is_stopped_early_exactly_if_its_stream_was_cut() {
     check(endless, None, &stop_soon(Stopper::end), &["whole"]);
     check(endless, None, &stop_soon(Stopper::finish), &["whole"]);
     check(fails, None, &nothing, &["early"]);
-    // One stream had ended before the other was cut.
+    // One stream has ended before the other is cut.
     let two = format!("{short}; {endless}");
     check(&two, None, &stop_soon(Stopper::stop), &["early", "whole"]);
 }

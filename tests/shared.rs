@@ -1,4 +1,4 @@
-//! What several tests share: the registry, a device, and handlers of their own.
+//! Shared by several test files: the registry, a device, and handlers for tests.
 
 use std::sync::OnceLock;
 
@@ -8,28 +8,27 @@ use vramp::plan::catalog::{Entry, Fallback, Liveness, Output, RateRule, Setting,
 use vramp::plan::{Format, Size};
 use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Registry};
 
-/// The built-in handlers.
 pub fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(vramp::registry)
 }
 
-/// One device for tests that run side by side on it.
+/// One device for all tests, which may run on it at the same time.
 pub fn device() -> &'static Device {
     static DEVICE: OnceLock<Device> = OnceLock::new();
     DEVICE.get_or_init(|| Device::choose().open().expect("an adapter; Mesa's software driver is one package away"))
 }
 
-/// Sends on what came.
+/// Passes a frame through.
 pub fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
     let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
     call.send(0, frame);
     Ok(Flow::Produced)
 }
 
-/// A sink whose handler keeps frames somewhere.
+/// A sink whose handler stores frames; each test registers its own maker.
 pub static KEEPS: Entry =
-    Entry { name: "keeps", about: "keeps what it gets", example: "pattern ! keeps", blocking: false, ..Entry::SINK };
+    Entry { name: "keeps", about: "keeps its frames", example: "pattern ! keeps", blocking: false, ..Entry::SINK };
 
 pub const SIZE: Setting = Setting {
     name: "size",
@@ -49,7 +48,7 @@ pub static CHANGING: Entry = Entry {
     ..Entry::SOURCE
 };
 
-/// Makes frames of another size after every few.
+/// A source that changes the size after every few frames.
 pub struct Changing {
     pub sizes: &'static [Size],
     pub every: u64,

@@ -1,10 +1,10 @@
-//! The built-in catalogue under the shipped profiles: auto is never worse than an order, and where the demo lands
-//! falls out of the figures.
+//! The built-in handlers under the shipped profiles: an automatic plan is never worse than a forced one, and the
+//! figures alone decide where the demo runs.
 
 use vramp::plan::catalog::Family;
 use vramp::prelude::*;
 
-/// One line each; sizes are put in where `SIZE` stands.
+/// One graph per line; `SIZE` is replaced by a size.
 const GRAPHS: &str = r#"
 pattern kind=ball size=SIZE ! markers ! waveform ! fps ! null
 pattern kind=ball size=SIZE ! markers ! waveform ! fps ! png path=out.png
@@ -41,7 +41,7 @@ pattern size=SIZE ! convert nv12 ! raw path=out.nv12
 pattern size=SIZE !{queue depth=8} blur ! png path=out.png
 "#;
 
-/// Reads, checks and plans with orders; none where the order cannot be followed.
+/// The cost of a plan. `None` if the graph cannot be planned for this space alone.
 fn cost(pipeline: &str, profile: &Profile, only: Option<Space>) -> Option<u64> {
     let registry = vramp::registry();
     let spec = vramp::read(pipeline, registry.catalog()).unwrap_or_else(|e| panic!("{pipeline}\n{e}"));
@@ -51,7 +51,7 @@ fn cost(pipeline: &str, profile: &Profile, only: Option<Space>) -> Option<u64> {
     Plan::decide(&graph, profile, &options).ok().map(|plan| plan.cost_ns)
 }
 
-/// Every filter and drawing with one input, in front of a sink in either space.
+/// Every filter and drawing with one input, before a sink in either space.
 fn shown() -> Vec<String> {
     let registry = vramp::registry();
     let entries = registry.catalog().entries().filter(|entry| matches!(entry.family, Family::Filter | Family::Draw));
@@ -75,7 +75,7 @@ fn auto_is_never_worse_than_all_cpu_or_all_gpu_on_any_shipped_profile() {
             for size in ["64x48", "640x480", "1920x1080", "3840x2160"] {
                 let graph = graph.replace("SIZE", size);
                 let Some(auto) = cost(&graph, &profile, None) else {
-                    // Without a device an explicit transfer has nowhere to go, and a shader nothing to run on.
+                    // Without a device, an explicit transfer and a user's shader cannot be planned.
                     let needs_device = graph.contains("upload") || graph.contains("wgsl");
                     assert!(class == "cpu" && needs_device, "{class}: {graph}");
                     continue;
@@ -88,7 +88,7 @@ fn auto_is_never_worse_than_all_cpu_or_all_gpu_on_any_shipped_profile() {
             }
         }
     }
-    // A planner that only ever picked the better of the two extremes would pass the line above.
+    // A planner that only picks the better of the two extremes would pass the assertion above.
     assert!(better >= 5, "only {better} of {compared} plans beat both orders");
 }
 
@@ -110,12 +110,12 @@ fn the_demo_is_on_the_cpu_when_small_and_on_the_device_when_large() {
 
 #[test]
 fn another_machine_flips_where_the_demo_lands() {
-    // The same class with a device that costs nothing to reach takes the small frame too ...
+    // The same class with a device that is free to use takes the small frame too ...
     let text = include_str!("../crates/plan/src/profile/shipped/integrated.toml");
     let quick = text.replace("submit_us = { value = 60", "submit_us = { value = 1");
     assert_ne!(quick, text);
     assert_eq!(demo("640x480", &Profile::read("quick", &quick).expect("it reads")), Space::Gpu);
-    // ... and with one that takes its time gives the large frame back.
+    // ... and with a slow submit it loses the large frame.
     let slow = text.replace("submit_us = { value = 60", "submit_us = { value = 60000");
     assert_eq!(demo("3840x2160", &Profile::read("slow", &slow).expect("it reads")), Space::Cpu);
 }

@@ -1,6 +1,5 @@
-//! Looking at a run while it goes on: what is seen is what the report says later, and nobody who works is disturbed.
+//! Snapshots of a running pipeline: they agree with the final report and do not disturb the run.
 
-// Whether a pipeline may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use vramp::plan::{RunOptions, Space};
 use vramp::runtime::Report;
 use vramp::runtime::observe::Snapshot;
 
-/// Runs a pipeline and looks at it all the time; what was seen, and what the report says.
+/// Runs a pipeline while another thread takes snapshots; returns those, the last one, and the report.
 fn watched(pipeline: &str, space: Space) -> (Vec<Snapshot>, Snapshot, Report) {
     let registry = vramp::registry();
     let spec = vramp::read(pipeline, registry.catalog()).expect("it is right");
@@ -65,7 +64,7 @@ fn counts_only_grow_and_end_at_what_the_report_says() {
 }
 
 #[test]
-fn lanes_allocate_nothing_for_whoever_looks() {
+fn snapshots_make_lanes_allocate_nothing() {
     let (seen, _, report) = watched("pattern size=64x48 frames=2000 ! blur ! invert ! null", Space::Cpu);
     assert!(seen.iter().any(|snapshot| (1..2000).contains(&snapshot.frames_out)), "it was looked at while it ran");
     assert_eq!(report.steady.heap_allocs, Some(0.0));

@@ -1,6 +1,6 @@
-//! Long runs stay flat: no memory grows, nothing is left in the ledger, every frame is accounted for, whatever sizes come.
+//! Long runs: memory does not grow, no memory stays lent, and every frame is accounted for while sizes change.
 //!
-//! `cargo xtask long` runs a million frames on the host and a hundred thousand on the device; every other run fewer.
+//! `cargo xtask long` runs a million frames on the CPU and a hundred thousand on the GPU; other runs use fewer.
 
 use std::process::Command;
 
@@ -34,13 +34,13 @@ fn run(text: &str, every: u64, frames: u64, space: Space) -> Report {
     outcome.unwrap_or_else(|error| panic!("{error}")).into_result().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Frames to run, in a usual run and in a long one.
+/// The number of frames in a normal run and in a long one.
 fn frames(usual: u64, long: u64) -> u64 {
     if std::env::var_os("VRAMP_LONG").is_some() { long } else { usual }
 }
 
-/// Whether this process runs this test alone. Otherwise the test is run in a process of its own: the memory that is
-/// measured is the whole process's, and other tests may run in this one.
+/// Whether this process runs this test alone. If not, the test runs in another process: it measures the memory of the
+/// whole process, and other tests may run in this one.
 fn is_alone(test: &str) -> bool {
     const ALONE: &str = "VRAMP_TEST_SOAKS_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -54,7 +54,7 @@ fn is_alone(test: &str) -> bool {
     false
 }
 
-/// Bytes that this process has in memory.
+/// Resident memory of this process.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);

@@ -1,14 +1,14 @@
-//! Frames are tensors: a handler that computes with them records into the frame's own submit, on either side.
+//! Frames are tensors: a handler that computes with ops records them into the frame's own submit, in either space.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 #[path = "../examples/07_tensor_mask.rs"]
-#[allow(dead_code, reason = "its main is run by whoever reads it")]
+#[allow(dead_code, reason = "its main is not called here")]
 mod tensor_mask;
 
 use vramp::prelude::*;
 
-/// Runs the lesson's handler between a pattern and a sink, on one side.
+/// Runs the lesson's handler between a pattern and a sink, in one space.
 fn run(space: Space, sink: &str) -> Report {
     let text = format!(
         "pattern kind=ball size=37x23 frames=12 label=false name=cam ! blur sigma=3 ! mix mode=over amount=1 name=out ! {sink}
@@ -41,7 +41,7 @@ fn both_sides_make_the_same_picture() {
     std::fs::remove_dir_all(&folder).unwrap();
     let [host, device] = &bytes;
     assert_eq!(host.len(), 37 * 23 * 4 * 12);
-    // The mask is a sigmoid, whose last bit may tip a level.
+    // The mask is a sigmoid, whose last bit may change a level.
     assert!(host.iter().zip(device).all(|(one, two)| one.abs_diff(*two) <= 1));
     assert!(host.chunks(4).any(|pixel| pixel != &host[..4]), "there is something to see");
 }

@@ -1,7 +1,7 @@
-//! Rules about the text of the repository that no compiler checks.
+//! Rules about the repository's text that no compiler checks.
 //!
-//! Each rule is a function from a path and its text to complaints. Each is asked twice: about the repository, where it
-//! must find nothing, and about a planted mistake, which it must find.
+//! Each rule is a function from a path and its text to complaints. Each is tested twice: on the repository, where it
+//! must find nothing, and on a planted mistake, which it must find.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,21 +14,21 @@ const SAY_NOTHING: &[&str] = &["utils", "util", "common", "types", "base", "core
 
 type Rule = fn(&str, &str) -> Vec<String>;
 
-/// Where allocations may be counted as somebody else's, how often, and whose they are.
+/// The files that may count allocations as foreign (of a driver or codec), how often, and whose they are.
 const FOREIGN: &[(&str, usize, &str)] = &[
     (
         "crates/runtime/src/device/lane_player.rs",
         7,
-        "wgpu: asking for room, progress and times, playing, taking what came down, letting go, waiting",
+        "wgpu: requesting memory, progress and timestamps, submitting, reading mapped memory, releasing, waiting",
     ),
-    ("crates/handlers/src/picture_file.rs", 7, "decoders of pictures, and the look whether they can have memory"),
+    ("crates/handlers/src/picture_file.rs", 7, "image decoders, and the check that they can get memory"),
     ("crates/handlers/src/sink/jpeg.rs", 1, "the JPEG encoder"),
     ("crates/handlers/src/sink/png.rs", 1, "the PNG encoder"),
 ];
 
-// ---- which files a rule is about
+// ---- the files that a rule is about
 
-/// Whether this is code that users get or that the repository is kept with; not a test, a bench or an example.
+/// Whether this is code of the product or of the chores; not a test, a bench or an example.
 fn is_source(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     is_rust(path) && matches!(parts[..], ["crates", _, "src", ..] | ["xtask", "src", ..] | ["src", ..])
@@ -56,10 +56,14 @@ fn header(path: &str, text: &str) -> Vec<String> {
     let paragraph: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
     let sentence = paragraph.join(" ");
     let is_sentence = sentence.split_whitespace().count() >= 3 && sentence.ends_with(['.', ':', '?']);
-    if is_sentence { vec![] } else { vec![format!("{path}:1: does not start with a `//!` sentence on what it owns")] }
+    if is_sentence {
+        vec![]
+    } else {
+        vec![format!("{path}:1: does not start with a `//!` sentence saying what it is for")]
+    }
 }
 
-/// Files and folders are named in snake case, for what is in them.
+/// Files and folders have snake-case names that describe their content.
 fn name(path: &str, _: &str) -> Vec<String> {
     let inside = path.split_once("src/").map_or(path, |(_, inside)| inside);
     let names = inside.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
@@ -70,22 +74,22 @@ fn name(path: &str, _: &str) -> Vec<String> {
             found.push(format!("{path}: `{name}` is not snake_case"));
         }
         if SAY_NOTHING.contains(&name) {
-            found.push(format!("{path}: `{name}` does not say what is inside"));
+            found.push(format!("{path}: `{name}` does not describe its content"));
         }
     }
     found
 }
 
-/// A file ends before a reader is lost in it; tests at its end are not counted.
+/// A file has a bounded number of lines; tests at its end do not count.
 fn length(path: &str, text: &str) -> Vec<String> {
     let lines = text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count();
     if lines <= MOST_LINES {
         return vec![];
     }
-    vec![format!("{path}: {lines} lines before its tests, {MOST_LINES} is the most; split it by what it owns")]
+    vec![format!("{path}: {lines} lines before its tests exceed the limit of {MOST_LINES}; split it by topic")]
 }
 
-/// Words that no Rust file may hold, tests included.
+/// Words that no Rust file may contain, tests included.
 fn words_anywhere(path: &str, text: &str) -> Vec<String> {
     const REFUSED: &[(&str, &str)] = &[
         ("#[ignore", "a test that does not run proves nothing: mend or remove it"),
@@ -96,7 +100,7 @@ fn words_anywhere(path: &str, text: &str) -> Vec<String> {
     refused(path, &code(text), REFUSED)
 }
 
-/// Words that may stand only in tests.
+/// Words that only tests may contain.
 fn words_in_sources(path: &str, text: &str) -> Vec<String> {
     const REFUSED: &[(&str, &str)] = &[
         ("#[allow(", "use `#[expect(..., reason = \"...\")]`, which fails once it is not needed"),
@@ -115,7 +119,7 @@ fn refused(path: &str, code: &str, words: &[(&str, &str)]) -> Vec<String> {
     found.collect()
 }
 
-/// Tests may allow; they say why.
+/// Tests may use `allow` with a reason.
 fn allowed_without_reason(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
     let allows = code.match_indices("#[allow(").chain(code.match_indices("#![allow("));
@@ -124,8 +128,7 @@ fn allowed_without_reason(path: &str, text: &str) -> Vec<String> {
     lines.map(|line| format!("{path}:{line}: an `allow` without `reason = \"...\"`")).collect()
 }
 
-/// What a module shows is listed name by name.
-/// Calls into drivers and codecs are counted apart, and nothing else is.
+/// Only calls into drivers and codecs are counted as foreign.
 fn foreign_calls(path: &str, text: &str) -> Vec<String> {
     let found = outside_tests(&code(text)).matches("foreign(||").count();
     let listed = FOREIGN.iter().find(|(file, ..)| *file == path).map_or(0, |(_, count, _)| *count);
@@ -135,6 +138,7 @@ fn foreign_calls(path: &str, text: &str) -> Vec<String> {
     vec![format!("{path}: {found} calls of `foreign`, {listed} are listed in FOREIGN; say whose allocations they are")]
 }
 
+/// Public names are re-exported one by one.
 fn glob_reexports(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
     let mut found = Vec::new();
@@ -148,7 +152,7 @@ fn glob_reexports(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Every shader is a kernel's, and has its twin for the CPU beside it; but for texts such as users write.
+/// Every shader belongs to a kernel and has its CPU twin beside it, except texts such as users write.
 fn twins(paths: &[String]) -> Vec<String> {
     let known: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
     let mut found = Vec::new();
@@ -157,7 +161,7 @@ fn twins(paths: &[String]) -> Vec<String> {
         if ["examples/shaders/", "tests/hostile_shaders/"].iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
-        // Kernels over tensors: what writes them stands beside them, their twins are loops in `host`.
+        // Tensor kernels: the Rust file that uses them is beside them; their twins are loops in `host`.
         let in_tensor = path.strip_prefix("crates/tensor/src/").is_some();
         if !path.starts_with("crates/kernels/src/") && !in_tensor {
             found.push(format!("{path}: shaders live in crates/kernels/src, beside their twins"));
@@ -165,7 +169,7 @@ fn twins(paths: &[String]) -> Vec<String> {
             let folder = stem.rsplit_once('/').map_or("", |(folder, _)| folder);
             let beside = [format!("{stem}.rs"), format!("{folder}/mod.rs")];
             if !beside.iter().any(|file| known.contains(file.as_str())) {
-                found.push(format!("{path} has nobody beside it who writes it"));
+                found.push(format!("{path} has no Rust file beside it that uses it"));
             }
         } else if !known.contains(format!("{stem}.rs").as_str()) {
             found.push(format!("{path} has no twin {stem}.rs"));
@@ -174,8 +178,8 @@ fn twins(paths: &[String]) -> Vec<String> {
     found
 }
 
-/// Every kernel for pixels is in the list `ALL` of its folder, which the tests of twins go through. A WGSL file without a
-/// kernel of its own is part of another kernel's text.
+/// Every pixel kernel is in the list `ALL` of its folder, from which the twin tests take their kernels. A WGSL file
+/// without a kernel of its own is part of another kernel's text.
 fn unlisted(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     let mut found = Vec::new();
     for (folder, list, kind) in [("pixel", "pixel/mod.rs", "PixelFn"), ("head", "head.rs", "Head")] {
@@ -206,7 +210,7 @@ fn unlisted(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     found
 }
 
-/// Every file of tests is a module of its crate's one binary: a file that is not declared compiles nowhere and never runs.
+/// Every test file is a module of its crate's one test binary: an undeclared file is never compiled or run.
 fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     let mut found = Vec::new();
     for path in paths.iter().filter(|path| is_rust(path)) {
@@ -245,9 +249,9 @@ fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String>
     found
 }
 
-/// Nothing depends on where one person's files or one machine's mirrors are.
+/// No file depends on paths or mirrors of one machine.
 fn places(path: &str, text: &str) -> Vec<String> {
-    // Written in two halves, so that this file keeps its own rule.
+    // Written in two halves, so that this file passes its own rule.
     const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     const HOSTS: &[&str] = &[
         concat!("index.", "crates.io"),
@@ -265,10 +269,10 @@ fn places(path: &str, text: &str) -> Vec<String> {
         let is_absolute =
             |folder: &&&str| words.match_indices(**folder).any(|(at, _)| !words[..at].ends_with(continues));
         if let Some(folder) = FOLDERS.iter().find(is_absolute) {
-            found.push(format!("{path}:{line}: names a place under {folder} of one machine"));
+            found.push(format!("{path}:{line}: names a path under {folder} of one machine"));
         }
         if let Some(host) = HOSTS.iter().find(|host| words.contains(**host)) {
-            found.push(format!("{path}:{line}: names the registry host {host}; tools find theirs by themselves"));
+            found.push(format!("{path}:{line}: names the registry host {host}; tools find theirs on their own"));
         }
         let is_lock = Path::new(path).file_name().is_some_and(|name| name == "Cargo.lock");
         if is_lock && words.strip_prefix("source = ").is_some_and(|source| source != LOCKED_TO) {
@@ -278,7 +282,7 @@ fn places(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Links of a page to files beside it, with their lines.
+/// Relative links of a page, with their lines.
 fn relative_links(text: &str) -> Vec<(usize, String)> {
     let mut fenced = false;
     let mut found = Vec::new();
@@ -289,7 +293,7 @@ fn relative_links(text: &str) -> Vec<(usize, String)> {
         if fenced {
             continue;
         }
-        // Every second piece stands between backticks, and is an example rather than a link.
+        // Every second piece is between backticks, and an example rather than a link.
         let prose: String = words.split('`').step_by(2).collect::<Vec<_>>().join(" ");
         let inline = prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
         let definition = prose.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target);
@@ -303,19 +307,19 @@ fn relative_links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Every link of a page leads to something, as far as `exists` knows.
+/// Every link of a page has a target, according to `exists`.
 fn dead_links(path: &str, text: &str, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
     let links = relative_links(text).into_iter();
     let dead = links.filter(|(_, target)| !exists(&folder.join(target.trim_start_matches('/'))));
-    dead.map(|(line, target)| format!("{path}:{line}: links to {target}, which is not there")).collect()
+    dead.map(|(line, target)| format!("{path}:{line}: links to {target}, which does not exist")).collect()
 }
 
 fn too_big(path: &str, bytes: u64) -> Option<String> {
-    (bytes > MOST_BYTES).then(|| format!("{path}: {bytes} bytes, {MOST_BYTES} is the most"))
+    (bytes > MOST_BYTES).then(|| format!("{path}: {bytes} bytes exceed the limit of {MOST_BYTES}"))
 }
 
-// ---- the repository keeps them
+// ---- the repository follows the rules
 
 #[test]
 fn every_source_file_introduces_itself() {
@@ -384,9 +388,9 @@ fn no_file_is_big() {
     assert_none(&files().iter().filter_map(|path| too_big(path, size(path))).collect::<Vec<_>>());
 }
 
-// ---- and the rules find what they are for
+// ---- the rules find planted mistakes
 
-/// Asserts that a rule finds something in each planted text and nothing in its neighbour.
+/// Asserts that a rule finds something in each planted text and nothing in the innocent ones.
 #[track_caller]
 fn finds(rule: Rule, planted: &[&str], innocent: &[&str]) {
     for text in planted {
@@ -410,7 +414,7 @@ fn the_listing_holds_sources_and_tests_and_nothing_built() {
 }
 
 #[test]
-fn code_is_told_from_comments_strings_and_tests() {
+fn code_is_separated_from_comments_strings_and_tests() {
     let masked =
         code("a(\"x\\\"y\"); // c\n/* d /* e */ f */ g('\"', 'h', '\\''); r#\"i\" j\"# k::<'l>(br\"\\\", m)\n");
     for (word, lines) in [("a", 1), ("g", 2), ("k", 2), ("l", 2), ("m", 2)] {
@@ -426,7 +430,8 @@ fn code_is_told_from_comments_strings_and_tests() {
 
 #[test]
 fn a_missing_header_is_found() {
-    let planted = ["", "use a;\n", "// A comment is no header.\n", "//! vramp.\n", "//! Three words only\n\n//! b.\n"];
+    let planted =
+        ["", "use a;\n", "// A comment is not a header.\n", "//! vramp.\n", "//! Three words only\n\n//! b.\n"];
     finds(header, &planted, &["//! Lends textures.\n//! Takes them back.\n\nuse a;\n", "//! A long\n//! sentence.\n"]);
 }
 
@@ -486,7 +491,7 @@ fn a_kernel_without_a_twin_is_found() {
     let elsewhere = paths(&["crates/kernels/src/a/blur.wgsl", "crates/kernels/tests/blur.rs", "crates/gpu/src/x.wgsl"]);
     assert_eq!(twins(&elsewhere).len(), 2);
     let tensor = paths(&["crates/tensor/src/ops/device/x.wgsl", "crates/tensor/src/ops/device/y.rs"]);
-    assert_eq!(twins(&tensor), ["crates/tensor/src/ops/device/x.wgsl has nobody beside it who writes it"]);
+    assert_eq!(twins(&tensor), ["crates/tensor/src/ops/device/x.wgsl has no Rust file beside it that uses it"]);
     assert_eq!(twins(&paths(&["crates/kernels/src/blur.wgsl", "crates/kernels/src/blur.rs"])), [""; 0]);
 }
 
@@ -571,7 +576,7 @@ fn a_dead_link_is_found() {
     assert_eq!(links, [(1, "b.md".into()), (1, "docs/d.md".into()), (6, "r.md".into())]);
     let dead = dead_links("guide/p.md", page, |to| to == Path::new("guide/docs/d.md"));
     assert_eq!(dead.len(), 2, "{dead:?}");
-    assert_eq!(dead[0], "guide/p.md:1: links to b.md, which is not there");
+    assert_eq!(dead[0], "guide/p.md:1: links to b.md, which does not exist");
 }
 
 #[test]

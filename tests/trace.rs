@@ -1,5 +1,5 @@
-//! Timelines and times: every call is a span, spans of a track do not overlap, the device's lie inside their submission,
-//! and late frames name the handler that is to blame, wherever it stands.
+//! Timelines and times: every call is a span, spans of a track do not overlap, spans of the device are inside their
+//! submission, and late frames name the slow handler, in whichever lane it is.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -77,7 +77,7 @@ fn frames(spans: &[(String, TraceSpan)]) -> BTreeMap<&str, Vec<u64>> {
     found
 }
 
-/// What holds for every trace of a run that ended by itself.
+/// Holds for every trace of a run that reached its end.
 #[track_caller]
 fn check(trace: &Trace, report: &Report) {
     for track in trace.tracks() {
@@ -189,7 +189,7 @@ fn an_ordinary_run_times_kernels_by_sample_and_keeps_one_pass() {
         assert_eq!((report.counters.passes, report.counters.submits), (64, 64), "{places:?}");
         assert!(report.gpu_ms.p50.is_some(), "{places:?}: {report:?}");
         let known = report.handlers.iter().filter(|handler| handler.p50_us.is_some()).count();
-        // Two kernels share a pass: only stamps inside it tell them apart.
+        // Two kernels share a pass: only timestamps inside the pass tell them apart.
         assert_eq!(known, if device.stamps() == StampPlaces::Acts { 3 } else { 1 }, "{places:?}: {report:?}");
     }
 }
@@ -257,7 +257,7 @@ impl Clock {
         Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
     }
 
-    /// The built-in kinds, and those whose every call moves this clock.
+    /// The built-in kinds, and kinds whose every call moves this clock.
     fn registry(&self) -> Registry {
         let mut registry = vramp::registry();
         for entry in [&TAKES, &TAKES_ALONE, &MAKES, &KEEPS] {
@@ -273,15 +273,15 @@ impl Clock {
         registry
     }
 
-    /// Steps a pipeline to its end, which keeps to 60 frames a second; `idle` is how far the clock moves with each step.
-    /// Hands back who was blamed, with the time that it takes and may take, in milliseconds.
+    /// Steps a pipeline, paced at 60 frames a second, to its end; `idle` is how far the clock moves with each step.
+    /// Returns the handlers that were blamed, each with its time and the allowed time in milliseconds.
     fn blamed(&self, text: &str, space: Space, idle: Duration) -> Vec<(String, u128, u128)> {
         let (registry, heard) = (self.registry(), Arc::new(Mutex::new(Vec::new())));
-        let (graph, told) = (graph(text, &registry), Arc::clone(&heard));
+        let (graph, blamed) = (graph(text, &registry), Arc::clone(&heard));
         let listener = move |event: &RunEvent| {
             if let RunEvent::Slow { handler, own, budget, .. } = event {
-                let told_now = (handler.clone(), own.as_millis(), budget.as_millis());
-                told.lock().unwrap_or_else(PoisonError::into_inner).push(told_now);
+                let entry = (handler.clone(), own.as_millis(), budget.as_millis());
+                blamed.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
             }
         };
         let builder = Pipeline::from_graph(graph)
@@ -311,7 +311,7 @@ impl Clock {
 struct Takes {
     clock: Clock,
     each: Duration,
-    /// What it makes, as a source.
+    /// The size of its frames if it is a source.
     size: Option<Size>,
     sends: bool,
 }
@@ -331,18 +331,18 @@ impl FrameHandler for Takes {
     }
 }
 
-/// That this handler was blamed, with this time, and nobody else.
+/// Asserts that this handler was blamed with this time, and no other handler.
 #[track_caller]
 fn names(text: &str, handler: &str, own_ms: u128) {
     let blamed = Clock::default().blamed(text, Space::Cpu, Duration::ZERO);
-    assert!(!blamed.is_empty(), "{text}: nobody was blamed");
+    assert!(!blamed.is_empty(), "{text}: no handler was blamed");
     for (name, own, budget) in &blamed {
         assert_eq!((name.as_str(), *own, *budget), (handler, own_ms, 16), "{text}: {blamed:?}");
     }
 }
 
 #[test]
-fn a_slow_handler_is_named_in_whichever_lane_it_stands() {
+fn a_slow_handler_is_named_in_whichever_lane_it_runs() {
     names("makes ms=40 ! takes ms=3 ! blur ! keeps ms=2", "makes0", 40);
     names("pattern size=8x8 frames=30 ! takes ms=3 ! takes_alone ms=40 ! takes ms=5 ! keeps ms=9", "takes_alone0", 40);
     names("pattern size=8x8 frames=30 ! takes ms=31 ! takes_alone ms=9 ! keeps ms=2", "takes0", 31);
@@ -357,7 +357,7 @@ fn a_branch_that_holds_its_source_back_is_named_for_the_others_too() {
 }
 
 #[test]
-fn who_is_slow_once_a_second_is_named_once_a_second() {
+fn a_slow_handler_is_named_once_a_second() {
     let clock = Clock::default();
     let text = "pattern size=8x8 frames=100 ! takes ms=50 ! null";
     let blamed = clock.blamed(text, Space::Cpu, Duration::ZERO);

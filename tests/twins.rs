@@ -1,8 +1,7 @@
-//! Twins agree: every kernel gives the same bytes on a device as on the CPU, alone and fused, under every set of
-//! limits.
+//! Every kernel gives the same bytes on the GPU as on the CPU, alone and fused, under every set of limits.
 //!
-//! Which kernels there are comes from `pixel::ALL` and `head::ALL`, and their settings from their own samples.
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! The kernels come from `pixel::ALL` and `head::ALL`, and their settings from their own samples.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +14,10 @@ use vramp_kernels::{FrameParams, KernelFrame, Picture, Pixel, PixelFn, Recipe, R
 use vramp_plan::catalog::IntermediateExtent;
 use vramp_plan::{Binding, Size};
 
-/// Nothing waits this long unless it hangs.
+/// No wait takes this long unless the device hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A part of a kernel with what it is given for one frame.
+/// A part of a kernel with its parameters and small data for one frame.
 struct Given<K: 'static> {
     kernel: &'static K,
     sample: KernelSample,
@@ -40,7 +39,7 @@ fn heads(chance: &mut Chance, source: Size) -> Vec<Given<Head>> {
     drawn.flat_map(|(kernel, samples)| samples.into_iter().map(move |sample| Given { kernel, sample })).collect()
 }
 
-/// A kernel with everything it is given for one frame.
+/// A kernel with all its inputs for one frame.
 struct Case {
     recipe: Recipe,
     params: FrameParams,
@@ -136,7 +135,7 @@ impl Rig {
             let mut reads = Vec::new();
             reads.extend(source.as_ref().filter(|_| reads_source));
             reads.extend(second.map(|_| &kept));
-            // Each pass binds the pictures of its own functions: those in front first, those behind last.
+            // Each pass binds the images of its own functions: those before the head first, those after it last.
             let from = if reads_source { 0 } else { in_front };
             reads.extend(&sides[from..if first.is_some() { in_front } else { sides.len() }]);
             let wanted = shader.bindings.iter().filter(|b| **b == Binding::Read).count();
@@ -199,14 +198,14 @@ fn every_head_agrees_with_its_twin() {
 #[test]
 fn every_side_of_a_boxblur_agrees_with_its_twin_on_every_width() {
     let (mut rig, mut chance) = (Rig::open(LimitSet::Adapter), Chance::new(6));
-    // Sums along a row of more than 257 pixels are told by two columns: even ones, odd ones, the last of an odd number.
+    // Rows of more than 257 pixels are summed in two columns: even widths, odd widths, the last pixel of an odd width.
     for (width, height) in [(1, 1), (1, 5), (5, 1), (2, 3), (3, 2), (4, 4), (37, 6), (300, 3)] {
         let source = Size { width, height };
         for side in [1, 3, 9, 255, 257, 259, 261, 511, 1021, 1023] {
             let head = given(&boxblur::BOXBLUR, source, &boxblur::pack(side, source).expect("an odd side"), &[]);
             let mut case = case(&mut chance, &head, source, &[], &[]);
             rig.compare(&case, &format!("boxblur {side}"));
-            // The greatest sums there are, and the greatest differences between neighbours.
+            // The largest possible sums, and the largest differences between neighbours.
             let steep = |i: usize| [255, if i.is_multiple_of(2) { 255 } else { 0 }, if i < 2 { 255 } else { 0 }, 0];
             case.source = Some((0..source.pixels() as usize).map(steep).collect());
             rig.compare(&case, &format!("steep boxblur {side}"));
@@ -217,7 +216,7 @@ fn every_side_of_a_boxblur_agrees_with_its_twin_on_every_width() {
 #[test]
 fn thousands_of_taps_and_rows_agree_with_their_twins() {
     let (mut rig, mut chance) = (Rig::open(LimitSet::Adapter), Chance::new(6));
-    // Of 65,536 taps every one has a weight; drivers that end long loops would leave some out.
+    // Each of 65,536 taps has a weight; drivers that cut long loops short would miss some.
     for (from, to) in [((65_536, 2), (3, 1)), ((2, 65_536), (5, 1)), ((3000, 2000), (2, 3))] {
         let [source, size] = [from, to].map(|(width, height)| Size { width, height });
         let luma = given(&luma::LUMA, source, &luma::pack(), &[]);
@@ -232,7 +231,7 @@ fn thousands_of_taps_and_rows_agree_with_their_twins() {
     }
 }
 
-/// Random kernels: functions in front of a gather or stencil, functions behind anything.
+/// Random kernels: functions before a gather or stencil, functions after any head.
 fn random_kernels(limits: LimitSet, seed: u64, count: usize, most_pictures: usize) {
     let (mut rig, mut chance) = (Rig::open(limits), Chance::new(seed));
     let mut made = 0;
@@ -247,7 +246,7 @@ fn random_kernels(limits: LimitSet, seed: u64, count: usize, most_pictures: usiz
         let in_front = if head.kernel.source { pick(&mut chance, &front, 2) } else { Vec::new() };
         let before: Vec<_> = in_front.iter().map(|i| &front[*i]).collect();
         let after: Vec<_> = pick(&mut chance, &behind, 4).iter().map(|i| &behind[*i]).collect();
-        // A second pass that reads the source again binds one more.
+        // A second pass that reads the source again binds one more buffer.
         let again = usize::from(head.kernel.first.is_some_and(|first| first.source_again));
         let sides = before.iter().chain(&after).filter(|f| f.kernel.side).count();
         if again + head.sample.pictures.len() + sides > most_pictures {
@@ -273,6 +272,6 @@ fn random_fused_kernels_agree_under_webgpus_default_limits() {
 
 #[test]
 fn random_fused_kernels_agree_under_downlevel_limits() {
-    // Four storage buffers: source, output, small data and one picture more.
+    // Four storage buffers: source, output, small data and one more image.
     random_kernels(LimitSet::Downlevel, 5, 30, 1);
 }

@@ -1,4 +1,4 @@
-//! Variants change no pixel: however a kernel is spread over a device, it makes the bytes that the CPU makes.
+//! No kernel variant changes a pixel: every variant makes the same bytes as the CPU.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -19,8 +19,8 @@ static CATCH: Entry = Entry {
     ..Entry::SINK
 };
 
-/// A generator, pixel functions, drawing with small data, a gather, resamplings, whole columns, a stencil of two passes with
-/// functions on both sides, and a second picture.
+/// A generator, pixel functions, drawing with small data, a gather, resampling, whole columns, a stencil of two passes
+/// with functions before and after it, and a second input.
 const CHAINS: [&str; 9] = [
     "pattern kind=noise size=SIZE frames=2 ! catch",
     "pattern kind=noise size=SIZE frames=2 ! saturation 0.3 ! gamma 2.2 ! threshold 0.4 ! catch",

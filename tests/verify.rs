@@ -1,6 +1,6 @@
-//! Verifying: graphs that are right are found equal, and planted mistakes are found and named.
+//! Verification: correct graphs are reported as equal, and planted mistakes are found and named.
 //!
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ fn verified(text: &str, registry: &Registry, frames: u64, device: Option<Device>
     verify(&spec, registry, &Options { frames, device, ..Options::default() })
 }
 
-/// Verifies with a device, finds nothing, and hands the comparisons back.
+/// Verifies with a device, asserts that there is no difference, and returns the comparisons.
 #[track_caller]
 fn equal(text: &str) -> Verified {
     let found =
@@ -80,7 +80,7 @@ fn chains_and_diamonds_are_equal_fused_unfused_and_on_the_device() {
     assert!(some_fuse, "there was nothing to compare");
 }
 
-/// A graph of one or two sources, chains behind them, and blends of whatever there is with whatever there is.
+/// A graph of one or two sources, chains after them, and blends of any two outputs.
 fn random_graph(state: &mut u64) -> String {
     const WORK: [&str; 18] = [
         "invert",
@@ -162,9 +162,9 @@ fn files_are_read_once_and_nothing_is_written() {
     }
     run(&format!("pattern kind=ball size=32x18 frames=3 ! y4m path={}", path("d.y4m")));
     let before = folder.files();
-    // Pictures of two sizes, and a sink that would take them.
+    // Images of two sizes, and a sink that would write them.
     equal(&format!("image path={} ! blur ! invert ! png path={}", path("?.png"), path("out-%02d.png")));
-    // Luma and chroma in, converted on the way in and out.
+    // Luma and chroma, converted after the source and before the sink.
     equal(&format!("y4m path={} ! gamma 1.5 ! markers ! y4m path={}", path("d.y4m"), path("out.y4m")));
     equal(&format!("y4m path={} ! probe ! raw path=-", path("d.y4m")));
     assert_eq!(folder.files(), before);
@@ -207,7 +207,7 @@ fn a_level_that_others_may_amplify_is_not_compared_as_a_whole() {
         matches!(&whole.result, ComparisonResult::Left(why) if why.starts_with("wgsl0 may be a level off")),
         "{found}"
     );
-    // Where pixels are only moved, a level stays a level.
+    // A difference of one level stays one level if handlers only move pixels.
     let found = equal(&format!("pattern kind=noise size=20x20 ! {own} ! flip ! identity ! null"));
     let whole = found.comparisons.iter().find(|check| check.kind == ComparisonKind::FusedOnDevice).expect("one sink");
     assert_eq!(whole.result, ComparisonResult::Equal { frames: 5, levels: 1 }, "{found}");
@@ -222,7 +222,7 @@ fn a_handler_that_cannot_run_ends_it_as_it_ends_a_run() {
 
 // ---- planted mistakes
 
-/// One too much, in a single place.
+/// One level too much, at a single pixel.
 const WRONG: &str = "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     return vec4<i32>((c.x + int(k) + select(0, 1, at.x == 3 && at.y == 2)) & 255, c.yzw);
 }";
@@ -275,13 +275,13 @@ fn a_kernel_that_differs_from_its_twin_is_found_and_named() {
     };
     assert_eq!((is[0], &is[1..]), (expected[0] + 1, &expected[1..]));
     assert!(found.to_string().contains("addred0, gpu and cpu: frame 0, pixel 3,2 is "), "{found}");
-    // On the host alone there is nothing to find.
+    // On the CPU alone there is no difference to find.
     assert!(verified(OWN, &with(&DIFFERS, || 9), 3, None).expect("it runs").is_equal());
 }
 
 #[test]
 fn a_mistake_that_only_a_fused_run_has_is_found() {
-    // The first one that is made runs by itself, the second is fused.
+    // The first instance runs alone, the second is fused.
     static MADE: AtomicU32 = AtomicU32::new(0);
     let registry = with(&AGREES, || 20 + MADE.fetch_add(1, Ordering::Relaxed).min(1));
     let found = verified(OWN, &registry, 2, None).expect("it runs");

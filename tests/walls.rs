@@ -1,7 +1,7 @@
-//! Which crate may lean on which, and what the planner may never reach for.
+//! Which crate may use which, and what the planner must not use.
 //!
-//! Each wall is a function from text or a table to complaints. Each is asked twice: about the workspace, where it must
-//! find nothing, and about a planted breach, which it must find.
+//! Each wall is a function from text or a table to complaints. Each is tested twice: on the workspace, where it must
+//! find nothing, and on a planted breach, which it must find.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -16,7 +16,7 @@ struct Room {
     because: &'static str,
 }
 
-/// Every crate, those that are planned included. A new crate needs a row before it is let in.
+/// Every crate. A new crate needs a row.
 const ROOMS: &[Room] = &[
     Room {
         name: "vramp-plan",
@@ -26,7 +26,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "vramp-files",
         may_use: &[],
-        because: "tensors and handlers both write files, and neither may use the other for it",
+        because: "tensors and handlers both write files, and must not use each other for it",
     },
     Room {
         name: "vramp-kernels",
@@ -36,7 +36,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "vramp-gpu",
         may_use: &["vramp-plan"],
-        because: "the device plays what it is given; it meets the kernels in the planner's words",
+        because: "the device plays recordings; kernels and the device meet in the planner's types",
     },
     Room {
         name: "vramp-tensor",
@@ -74,7 +74,7 @@ const ROOMS: &[Room] = &[
             "vramp-machine",
             "vramp-pipeline",
         ],
-        because: "the tools run pipelines as any program does, and reach kernels through handlers only",
+        because: "the tools run pipelines like any program, and reach kernels only through handlers",
     },
     Room {
         name: "vramp",
@@ -90,26 +90,26 @@ const ROOMS: &[Room] = &[
             "vramp-pipeline",
             "vramp-lab",
         ],
-        because: "the facade joins the libraries for programs, and is all that they depend on",
+        because: "the facade joins the libraries, so that programs depend on one crate",
     },
     Room {
         name: "vramp-cli",
         may_use: &["vramp"],
-        because: "the program is the facade's first user: what it lacks there, others lack too",
+        because: "the program is the facade's first user: a feature that it lacks, other programs lack too",
     },
     Room { name: "xtask", may_use: &[], because: "chores must build when nothing else does" },
 ];
 
-/// What lessons and tests may use beyond the rooms of their crate, and why.
+/// Crates that lessons and tests may use beyond the room of their crate, and why.
 const LESSONS_USE: &[(&str, &str, &str)] = &[
-    ("vramp", "vramp-cli", "lesson 2 is the whole program with a handler of one's own"),
+    ("vramp", "vramp-cli", "lesson 2 is the whole program with one more handler"),
     ("vramp-pipeline", "vramp", "examples in its documentation are programs, which use the facade"),
     ("vramp-lab", "vramp", "as above"),
 ];
 
-/// What the planner is built from, directly or not, and what for.
+/// The planner's direct and indirect dependencies, and their purpose.
 const PLAN_IS_MADE_OF: &[(&str, &str)] = &[
-    ("annotate-snippets", "mistakes with a caret under the place"),
+    ("annotate-snippets", "mistakes with a caret under their place in the text"),
     ("anstyle", "annotate-snippets: names of colours"),
     ("memchr", "annotate-snippets, serde_json and winnow: searching in text"),
     ("unicode-width", "annotate-snippets: how wide a character is"),
@@ -126,7 +126,7 @@ const PLAN_IS_MADE_OF: &[(&str, &str)] = &[
     ("toml_datetime", "toml's parts"),
     ("toml_parser", "toml's parts"),
     ("toml_writer", "toml's parts"),
-    ("serde_spanned", "toml: where a value stood in the text"),
+    ("serde_spanned", "toml: the place of a value in the text"),
     ("winnow", "the pipeline grammar, and toml's"),
     ("proc-macro2", "derives, at compile time"),
     ("quote", "derives, at compile time"),
@@ -134,14 +134,14 @@ const PLAN_IS_MADE_OF: &[(&str, &str)] = &[
     ("unicode-ident", "derives, at compile time"),
 ];
 
-/// What the planner's code may not name, and which of its promises that would break.
+/// Names that the planner's code must not contain, and the promise that each would break.
 const PLAN_NEVER_NAMES: &[(&str, &str)] = &[
     ("std::fs", "no I/O"),
     ("std::io", "no I/O"),
     ("std::net", "no I/O"),
     ("std::os", "no I/O"),
     ("std::process", "no I/O"),
-    ("std::path", "no I/O; a path can be asked whether it exists"),
+    ("std::path", "no I/O; a path can check whether it exists"),
     ("std::arch", "no unsafe"),
     ("core::arch", "no unsafe"),
     ("std::env", "a plan depends on the graph and the profile only"),
@@ -163,13 +163,13 @@ const PLAN_NEVER_NAMES: &[(&str, &str)] = &[
     ("dbg!", "text is returned, not printed"),
 ];
 
-/// The files in which unsafe code may stand, and why; the list may be ahead of the files.
+/// The files that may contain unsafe code, and why.
 const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
-    ("crates/kernels/src/simd/mod.rs", "code for instructions that the machine was asked about can only be entered so"),
+    ("crates/kernels/src/simd/mod.rs", "code for detected instructions can only be called this way"),
     ("crates/kernels/src/simd/bilinear.rs", "as above"),
     ("crates/kernels/src/simd/blur.rs", "as above"),
     ("crates/kernels/src/simd/convolve.rs", "as above"),
-    ("crates/kernels/src/simd/four.rs", "as above; places anywhere in a picture or table are checked many at a time"),
+    ("crates/kernels/src/simd/four.rs", "as above; indices into an image or table are checked many at a time"),
     ("crates/kernels/src/simd/gray.rs", "as above"),
     ("crates/kernels/src/simd/matrix.rs", "as above"),
     ("crates/kernels/src/simd/mix.rs", "as above"),
@@ -181,23 +181,23 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/src/simd/weigh.rs", "as above"),
     ("crates/kernels/src/simd/turn.rs", "as above"),
     ("crates/kernels/src/simd/wide.rs", "intrinsics that read and write memory take pointers"),
-    ("crates/kernels/tests/steady.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
+    ("crates/kernels/tests/steady.rs", "a counting allocator implements an unsafe trait"),
     (
         "crates/tensor/src/store/files/mapping.rs",
-        "a mapping is memory that others could change; whoever asks for one promises that nobody does",
+        "a mapped file could be changed by others; the caller promises that it is not",
     ),
     ("crates/tensor/src/ops/host/matmul.rs", "gemm takes pointers; every length is checked before"),
-    ("crates/runtime/src/memory/heap.rs", "an allocator that counts is an allocator, whose trait is unsafe"),
+    ("crates/runtime/src/memory/heap.rs", "a counting allocator implements an unsafe trait"),
 ];
 
-/// The modules of crates/tensor, and what each may not name: dependencies go from `classic` over `store` to `ops`. What the
-/// crate's root re-exports could come from any of them, so no module takes a name from there.
+/// The modules of crates/tensor, and what each must not name: dependencies go from `classic` over `store` to `ops`.
+/// Names that the crate's root re-exports could come from any of them, so no module uses those.
 const TENSOR_MODULES: &[(&str, &[&str])] =
     &[("crates/tensor/src/ops/", &["store", "classic"]), ("crates/tensor/src/store/", &["classic"])];
 
 // ---- the walls
 
-/// The workspace's crates with the names of all that they ask for, tests and build scripts included.
+/// The workspace's crates with the names of their dependencies, including those of tests and build scripts.
 fn crates_of(metadata: &Value) -> Vec<(String, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -229,16 +229,16 @@ fn breaches(crates: &[(String, Vec<String>)], rooms: &[Room]) -> Vec<String> {
     found
 }
 
-/// No crate but the GPU's asks for wgpu or a part of it.
+/// Only the GPU crate depends on wgpu or a part of it.
 fn wgpu_wanted(crates: &[(String, Vec<String>)]) -> Vec<String> {
     let others = crates.iter().filter(|(name, _)| name != "vramp-gpu");
     let asking = others.filter(|(_, wanted)| wanted.iter().any(|wanted| wanted.starts_with("wgpu")));
     asking
-        .map(|(name, _)| format!("{name} asks for wgpu; only vramp-gpu may, through which the others reach it"))
+        .map(|(name, _)| format!("{name} depends on wgpu; only vramp-gpu may, and others use it through that"))
         .collect()
 }
 
-/// Code that names wgpu, by way of another crate's re-export.
+/// Code that names wgpu, through another crate's re-export.
 fn wgpu_named(path: &str, text: &str) -> Vec<String> {
     let lines = lines_with(&code(text), "wgpu");
     lines.into_iter().map(|line| format!("{path}:{line}: names wgpu outside crates/gpu")).collect()
@@ -268,7 +268,7 @@ fn tensor_modules(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// The facade is one file of re-exports: whatever does something has a room below it.
+/// The facade is one file of re-exports: all other code is in a crate below it.
 fn in_facade(path: &str, text: &str) -> Vec<String> {
     if path != "src/lib.rs" {
         return vec![format!("{path}: src/ holds lib.rs alone; code lives in a crate below the facade")];
@@ -295,7 +295,7 @@ fn plan_names(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Every path that `use` statements bring in, written out, with the line of its statement.
+/// Every path that `use` statements import, written out, with the line of its statement.
 fn imports(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("use ") {
@@ -328,7 +328,7 @@ fn written_out(before: &str, tree: &str) -> Vec<String> {
     found
 }
 
-/// Whether a crate's manifest, with the workspace's, refuses unsafe code where a file does not ask for it.
+/// Whether a crate's manifest, with the workspace's, denies unsafe code by default.
 fn refuses_unsafe(workspace: &str, manifest: &str) -> bool {
     let parse = |text: &str| text.parse::<toml::Table>().map_or(toml::Value::Boolean(false), toml::Value::Table);
     let at = |value: &toml::Value, keys: &[&str]| keys.iter().try_fold(value.clone(), |v, key| v.get(key).cloned());
@@ -341,7 +341,7 @@ fn refuses_unsafe(workspace: &str, manifest: &str) -> bool {
         || shared && is_refused(at(&workspace, &["workspace", "lints", "rust", "unsafe_code"]))
 }
 
-/// Unsafe code stands only in files that are named for it, and there each use says which promise it keeps.
+/// Unsafe code is only in the named files, and each use names the promise that it keeps.
 fn unsafe_named(path: &str, text: &str, named: &[(&str, &str)]) -> Vec<String> {
     let blanked = code(text);
     let lines = lines_with(&blanked, "unsafe");
@@ -353,9 +353,9 @@ fn unsafe_named(path: &str, text: &str, named: &[(&str, &str)]) -> Vec<String> {
     }
     let text: Vec<&str> = text.lines().collect();
     let blanked: Vec<&str> = blanked.lines().collect();
-    // `unsafe fn` in a trait's implementation is the trait's promise; its block inside says who keeps it.
+    // `unsafe fn` in a trait's implementation is the trait's promise; the block inside says who keeps it.
     let is_use = |line: &usize| !blanked[line - 1].contains("unsafe fn");
-    // The reason stands right above, with nothing but attributes and more of it in between.
+    // The reason is right above, with only attributes and further comment lines in between.
     let has_reason = |line: &usize| {
         let above = text[..line - 1].iter().rev().map(|line| line.trim_start());
         let mut above = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));
@@ -365,21 +365,21 @@ fn unsafe_named(path: &str, text: &str, named: &[(&str, &str)]) -> Vec<String> {
     bare.map(|line| format!("{path}:{line}: unsafe without a `// SAFETY: ` line above it")).collect()
 }
 
-/// The crates in what `cargo tree --prefix none` prints for a crate, without that crate.
+/// The crates in the output of `cargo tree --prefix none` for a crate, without that crate.
 fn built_from(tree: &str, asked: &str) -> BTreeSet<String> {
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     names.filter(|name| !name.is_empty() && *name != asked).map(str::to_owned).collect()
 }
 
-/// The planner is built from listed crates only.
+/// The planner is built only from listed crates.
 fn strangers(built_from: &BTreeSet<String>, known: &[(&str, &str)]) -> Vec<String> {
     let strange = built_from.iter().filter(|name| !known.iter().any(|(known, _)| known == name));
     strange
-        .map(|name| format!("vramp-plan is built from {name}: say in PLAN_IS_MADE_OF what for, or drop it"))
+        .map(|name| format!("vramp-plan depends on {name}: state its purpose in PLAN_IS_MADE_OF, or drop it"))
         .collect()
 }
 
-// ---- the workspace keeps them
+// ---- the workspace respects the walls
 
 fn cargo(words: &[&str]) -> String {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -411,7 +411,7 @@ fn crates_use_only_what_their_room_may_use() {
     assert_none(&wgpu_wanted(&crates));
 }
 
-/// Whether a file is GPU code of a user's own: a lesson about it, or the test of what is handed out to it.
+/// Whether a file is GPU code such as a user writes: a lesson about it, or the test of the interface for it.
 fn is_users_own(path: &str) -> bool {
     path.starts_with("examples/") || path == "crates/tensor/tests/hand_out.rs"
 }
@@ -464,15 +464,15 @@ fn every_crate_refuses_unsafe() {
 }
 
 #[test]
-fn unsafe_stands_only_where_it_may() {
+fn unsafe_code_is_only_in_the_files_that_may_have_it() {
     let all = rust_files(|_| true);
     assert_none(&all.iter().flat_map(|path| unsafe_named(path, &read(path), UNSAFE_MAY_STAND)).collect::<Vec<_>>());
 }
 
 #[test]
 fn the_planner_is_built_from_known_crates_only() {
-    // cargo tree rather than cargo metadata: the latter also lists what a feature would only use if it were there.
-    // Two platforms, so that nothing comes in through a `[target.'cfg(...)']` table; all of them would make cargo
+    // cargo tree rather than cargo metadata: the latter also lists optional dependencies that no feature enables.
+    // Two platforms, so that nothing comes in through a `[target.'cfg(...)']` table; all platforms would make cargo
     // download crates that no build here uses.
     let version = cargo(&["-vV"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo knows its host");
@@ -483,7 +483,7 @@ fn the_planner_is_built_from_known_crates_only() {
     assert_none(&strangers(&built_from, PLAN_IS_MADE_OF));
 }
 
-// ---- and the walls stop what they are for
+// ---- the walls find planted breaches
 
 fn workspace(crates: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -528,7 +528,7 @@ fn wgpu_in_another_crate_is_found() {
         workspace(&[("vramp-gpu", &["wgpu"]), ("vramp-runtime", &["wgpu-types"]), ("vramp-kernels", &["naga"])]);
     let found = wgpu_wanted(&crates);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("vramp-runtime asks for wgpu"), "{found:?}");
+    assert!(found[0].starts_with("vramp-runtime depends on wgpu"), "{found:?}");
     assert_eq!(
         wgpu_named("a.rs", "// wgpu\nlet a = vramp_gpu::wgpu::b(\"wgpu\");"),
         ["a.rs:2: names wgpu outside crates/gpu"]
@@ -643,7 +643,7 @@ fn a_stranger_far_down_is_found() {
     let built_from = built_from(tree, "vramp-plan");
     assert_eq!(built_from, ["syn", "tokio", "toml"].map(str::to_owned).into());
     let found = strangers(&built_from, PLAN_IS_MADE_OF);
-    assert_eq!(found, ["vramp-plan is built from tokio: say in PLAN_IS_MADE_OF what for, or drop it"]);
+    assert_eq!(found, ["vramp-plan depends on tokio: state its purpose in PLAN_IS_MADE_OF, or drop it"]);
 }
 
 #[test]

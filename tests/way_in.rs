@@ -1,4 +1,4 @@
-//! The way in: pipelines from text, TOML and Rust, handlers of one's own with their probes, and errors that can be read.
+//! Building pipelines from text, TOML and Rust, registering handlers with probes, and readable errors.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -24,7 +24,7 @@ struct Blank {
 impl Blank {
     const ENTRY: Entry = Entry {
         name: "blank",
-        about: "makes empty pictures",
+        about: "makes empty frames",
         example: "blank path=a.blank ! null",
         outputs: &[vramp::plan::catalog::Output {
             size: SizeRule::Probed(None),
@@ -58,7 +58,7 @@ impl FrameHandler for Blank {
         }
         self.left -= 1;
         let mut frame = call.lend(Format::Rgba8, self.size)?;
-        frame.fill().ok_or_else(|| HandlerError::failed("what was just lent is held twice"))?.fill(0);
+        frame.fill().ok_or_else(|| HandlerError::failed("a lent frame is held twice"))?.fill(0);
         call.send(0, frame);
         Ok(Flow::Produced)
     }
@@ -203,7 +203,7 @@ fn a_stepped_pipeline_that_is_stopped_is_over() {
     }
 }
 
-/// Counts how often it was started, and fails when it is started, or on its second frame.
+/// Counts its starts, and fails when it is started or on its second frame.
 struct Weak {
     starts: Arc<AtomicUsize>,
     at_start: bool,
@@ -267,7 +267,7 @@ fn what_was_stepped_is_not_run() {
     assert!(matches!(pipeline.run(), Err(Error::HasRun)));
 }
 
-/// Each use of a constant may have an address of its own, so a kind is found by its name.
+/// Each use of a constant may have another address, so a kind is found by its name.
 #[test]
 fn a_graph_is_built_with_another_registry_that_has_the_kind() {
     static ONE: Entry = Weak::ENTRY;
@@ -302,7 +302,7 @@ fn a_maker_or_probe_that_panics_is_that_handlers_error() {
 }
 
 #[test]
-fn a_source_whose_size_stays_unknown_is_told_what_its_kind_needs() {
+fn an_unknown_size_is_an_error_that_says_what_the_kind_needs() {
     let kind = Blank::kind().probed(|_| Ok(Probed::default()));
     let error = Pipeline::parse("blank path=a.blank ! null").register_kind(kind).check().unwrap_err();
     assert!(error.to_string().contains("register it with a probe that returns the size (`Kind::probed`)"), "{error}");

@@ -1,7 +1,7 @@
-//! Users' own shaders on a device: they are their formulas, their settings reach them, and they are fused like any other
+//! Users' own shaders on a device: results match their formulas, settings reach them, and they are fused like any other
 //! function.
 //!
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use vramp::harness::{Caught, Harness, Rig, Stream};
 use vramp::plan::{Size, Space};
@@ -13,7 +13,7 @@ fn rig(text: &str, size: Size, fusion: bool) -> Rig {
     harness.input("video", Stream::of(size)).build().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// What a piece of pipeline makes of pictures, and how many dispatches each took.
+/// The frames that a piece of a pipeline makes of these images, and the number of dispatches.
 fn made(text: &str, size: Size, pictures: &[Vec<u8>], fusion: bool) -> (Vec<Caught>, u64) {
     let mut rig = rig(text, size, fusion);
     for picture in pictures {
@@ -29,7 +29,7 @@ fn one(text: &str, size: Size, picture: &[u8]) -> Vec<u8> {
     made(text, size, &[picture.to_vec()], true).0.remove(0).bytes
 }
 
-/// Every level in every channel, each channel in an order of its own.
+/// Every level in every channel, each channel in its own order.
 fn levels() -> (Size, Vec<u8>) {
     let level = |x: u32| [x as u8, 255 - x as u8, (x * 7) as u8, (x * 31 + 5) as u8];
     (Size { width: 256, height: 1 }, (0..256).flat_map(level).collect())
@@ -75,7 +75,7 @@ fn a_pixel_function_that_changes_nothing_changes_nothing() {
     assert_eq!(one("wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\"", size, &picture), picture);
 }
 
-/// Names that clash with each other's, with vramp's own and with WGSL's.
+/// Names that clash with each other, with vramp's own and with WGSL's.
 const CLASHING: &str = "\
 struct Settings { word: f32, x: vec2f }
 alias output = vec4f;
@@ -104,7 +104,7 @@ fn two_shaders_with_the_same_names_are_fused_with_built_in_functions_into_one_di
 }
 
 #[test]
-fn a_shader_in_front_of_a_head_sees_the_source() {
+fn a_shader_before_a_head_sees_the_source() {
     let size = Size { width: 16, height: 8 };
     let picture = noise(size, 5);
     let own = "wgsl code=\"fn pixel(c: vec4f, at: vec2u, f: Frame) -> vec4f {
@@ -216,7 +216,7 @@ fn what_a_kernel_leaves_out_is_transparent_and_what_it_writes_beyond_is_nowhere(
     let text = format!("wgsl code=\"{code}\" add=0");
     let first = one(&text, size, &picture);
     let written = |bytes: &[u8]| bytes.as_chunks::<4>().0.iter().filter(|pixel| **pixel != [0; 4]).count();
-    // A read or a write beyond the end may land anywhere inside, and nowhere else.
+    // A read or a write beyond the end may land anywhere inside the buffer, but not outside.
     assert!(written(&first) <= 2, "{first:?}");
     assert_eq!(one(&text, size, &picture), first);
 }

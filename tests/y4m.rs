@@ -1,7 +1,7 @@
-//! What a y4m header says reaches a y4m sink: unchanged through a pass, recomputed or dropped with a note by what changes
-//! it; and chroma is converted by where the header says it is sited, on both sides.
+//! Header fields of a y4m file reach the y4m sink. Handlers that do not change them keep them; other handlers recompute
+//! them or drop them with a note. Chroma is converted according to the siting in the header, in both spaces.
 //!
-//! Runs on whatever adapter there is; a machine without one fails here, a software driver is one package away.
+//! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use vramp::{Pipeline, registry};
 
 use crate::ran::run;
 
-/// A file of this test's own, gone when it is done.
+/// A file of one test, deleted on drop.
 struct Scrap(PathBuf);
 
 impl Scrap {
@@ -40,7 +40,7 @@ fn noise(count: usize) -> Vec<u8> {
     (0..count as u64).map(|at| ((at + 7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// A stream with this header line and these lines before its frames, each of so many bytes.
+/// A stream with this header line and these lines before its frames, each of `frame_bytes` bytes.
 fn stream(header: &str, lines: &[&str], frame_bytes: usize) -> Vec<u8> {
     let pixels = noise(frame_bytes * lines.len());
     let frames = lines.iter().zip(pixels.chunks(frame_bytes));
@@ -49,7 +49,7 @@ fn stream(header: &str, lines: &[&str], frame_bytes: usize) -> Vec<u8> {
     })
 }
 
-/// The header, sorted, that `between` leaves of this one, and the notes of the plan. Frames are 8x6 in 4:2:0.
+/// The sorted header after a pipeline with `between`, and the notes of the plan. Frames are 8x6 in 4:2:0.
 fn left_of(name: &str, header: &str, between: &str) -> (String, Vec<String>) {
     let from = Scrap::holding(&format!("{name}-from"), &stream(header, &["FRAME"], 72));
     let to = Scrap::new(&format!("{name}-to"));
@@ -93,7 +93,7 @@ fn frames_of_mixed_interlacing_keep_their_own_letters() {
     let to = Scrap::new("mixed-to");
     run(&format!("y4m path={} ! y4m path={}", from.0.display(), to.0.display()), |s| s.only(Space::Cpu));
     assert!(to.bytes() == bytes, "{}", to.bytes().escape_ascii());
-    // A filter that keeps lines keeps them too, on either side; one that mixes lines drops them.
+    // A filter that keeps lines in place keeps the letters too, in both spaces; one that mixes lines drops them.
     for space in [Space::Cpu, Space::Gpu] {
         run(&format!("y4m path={} ! invert ! y4m path={}", from.0.display(), to.0.display()), |s| s.only(space));
         let text = to.bytes().escape_ascii().to_string();
@@ -109,7 +109,7 @@ fn each_filter_keeps_recomputes_or_drops_what_a_header_says() {
     let header = "YUV4MPEG2 W8 H6 F25:1 It A4:3 C420mpeg2 Xkept";
     let (fields, converts) = ("interlacing is dropped", "as progressive, although");
     for (nth, (between, expected, noted)) in [
-        // Pixels in their places keep everything; chroma of two fields mixes on the way.
+        // Filters that keep pixels in place keep everything; converting mixes the chroma of two fields.
         ("! invert", "W8 H6 F25:1 It A4:3 C420mpeg2 Xkept", &[converts, converts][..]),
         ("! text text=a ! markers", "W8 H6 F25:1 It A4:3 C420mpeg2 Xkept", &[converts, converts]),
         ("! waveform kind=luma", "W8 H6 F25:1 It A4:3 C420mpeg2 Xkept", &[converts, converts]),
@@ -117,13 +117,13 @@ fn each_filter_keeps_recomputes_or_drops_what_a_header_says() {
         ("! every n=1", "W8 H6 F25:1 It A4:3 C420mpeg2 Xkept", &[]),
         ("! convert nv12 ! convert i420", "W8 H6 F25:1 It A4:3 C420mpeg2 Xkept", &[converts, converts]),
         ("! convert i444", "W8 H6 F25:1 It A4:3 C444 Xkept", &[converts]),
-        // Lines that move or mix lose their fields.
+        // Filters that move or mix lines drop the interlacing.
         ("! blur", "W8 H6 F25:1 I? A4:3 C420mpeg2 Xkept", &[converts, fields]),
         ("! flip v", "W8 H6 F25:1 I? A4:3 C420mpeg2 Xkept", &[converts, fields]),
         ("! crop size=4x4", "W4 H4 F25:1 I? A4:3 C420mpeg2 Xkept", &[converts, fields]),
         ("! rotate 180", "W8 H6 F25:1 I? A4:3 C420mpeg2 Xkept", &[converts, fields]),
         ("! rotate 90", "W6 H8 F25:1 I? A3:4 C420mpeg2 Xkept", &[converts, fields]),
-        // The picture is shown as wide and as high as before.
+        // The displayed width and height stay the same.
         ("! resize scale=0.5", "W4 H3 F25:1 I? A4:3 C420mpeg2 Xkept", &[converts, fields]),
         ("! resize size=8x3", "W8 H3 F25:1 I? A2:3 C420mpeg2 Xkept", &[converts, fields]),
         (
@@ -164,7 +164,7 @@ fn nothing_is_noted_of_what_no_sink_would_have_written() {
     assert_eq!(plan.notes, Vec::<String>::new());
 }
 
-/// The planes of the 4:2:0 frame of 8x6 that a stream ends with.
+/// The planes of the last frame of a stream, 8x6 in 4:2:0.
 fn last_frame(stream: &[u8]) -> &[u8] {
     &stream[stream.len() - 72..]
 }
@@ -173,11 +173,12 @@ fn last_frame(stream: &[u8]) -> &[u8] {
 fn sitings_differ_and_convert_back_to_where_they_were_on_both_sides() {
     let mut pixels = Vec::new();
     for word in ["420jpeg", "420mpeg2", "420paldv"] {
-        // A luma that keeps colours in range, and chroma that is a ramp: what is sampled between is exact.
+        // A luma that keeps colours in range, and chroma that grows linearly: samples between two pixels are exact.
         let luma = [128; 48];
-        let ramp =
+        let linear =
             |u: u8, v: u8| (0..12).flat_map(move |at| [80 + 16 * (at % 4) + u, v]).step_by(2).collect::<Vec<u8>>();
-        let bytes = [format!("YUV4MPEG2 W8 H6 C{word}\nFRAME\n").as_bytes(), &luma, &ramp(0, 0), &ramp(5, 0)].concat();
+        let bytes =
+            [format!("YUV4MPEG2 W8 H6 C{word}\nFRAME\n").as_bytes(), &luma, &linear(0, 0), &linear(5, 0)].concat();
         let from = Scrap::holding(&format!("siting-{word}"), &bytes);
         let (to, raw) = (Scrap::new(&format!("siting-{word}-to")), Scrap::new(&format!("siting-{word}-raw")));
         let mut sides = Vec::new();
@@ -189,7 +190,7 @@ fn sitings_differ_and_convert_back_to_where_they_were_on_both_sides() {
             let written = to.bytes();
             let header = format!("YUV4MPEG2 W8 H6 C{word}\n");
             assert!(written.starts_with(header.as_bytes()), "{word}: {}", written[..30].escape_ascii());
-            // Away from the left and right borders, a ramp comes back to within a level.
+            // Away from the left and right borders, linear chroma is restored to within a level.
             for at in (48..72).filter(|at| !matches!(at % 4, 0 | 3)) {
                 let (found, given) = (last_frame(&written)[at], last_frame(&bytes)[at]);
                 assert!(found.abs_diff(given) <= 1, "{word}, byte {at}: {found} instead of {given}");
@@ -200,7 +201,7 @@ fn sitings_differ_and_convert_back_to_where_they_were_on_both_sides() {
         pixels.push(sides.remove(0).0);
     }
     assert!(pixels[0] != pixels[1], "centred and left chroma differ");
-    // A ramp across does not tell how chroma lies down.
+    // Chroma that changes only horizontally does not depend on the vertical siting.
     assert!(pixels[1] == pixels[2]);
 }
 

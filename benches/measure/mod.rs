@@ -1,15 +1,14 @@
-//! How benches measure: CPU time of the whole process, medians.
+//! Measuring for benches: CPU time of the whole process, medians.
 
-/// CPU time of this process so far, of threads that have ended too, in steps of 10 ms.
+/// CPU time of this process so far, including threads that have ended, in steps of 10 ms.
 pub fn cpu_ms() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").expect("these benches read Linux's own figures");
-    // Fields are counted behind the name, which may hold anything but ends with the last bracket.
+    // Fields are counted after the name, which may contain anything but ends with the last bracket.
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
     (ticks(11) + ticks(12)) * 10.0
 }
 
-/// The middle one.
 pub fn median(times: &[f64]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);

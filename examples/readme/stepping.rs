@@ -5,9 +5,9 @@ pub fn main() -> Result<(), Error> {
     let mut steps = 0;
     loop {
         match pipeline.step()? {
-            Step::Moved => steps += 1,                    // more can be done at once
+            Step::Moved => steps += 1,                    // more work may be ready
             Step::Wait(time) => std::thread::sleep(time), // until the next frame is due
-            Step::Stuck => pipeline.wait_for_device(),    // until the device has finished something
+            Step::Stuck => pipeline.wait_for_device(),    // until the device finishes something
             Step::Over => break,                          // the sources have ended
         }
         // Here the loop of a window, a game or a server does its own work.

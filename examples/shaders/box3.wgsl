@@ -1,8 +1,9 @@
-// A whole kernel: the mean of 3x3 pixels, the border repeated. `global_invocation_id.xy` is the pixel.
+// A whole kernel: the mean of 3x3 pixels, with the border repeated.
+// In: rgba8 as u32. Out: the same. Grid: a pixel per invocation, at `global_invocation_id.xy`.
 //   vramp run 'pattern ! wgsl examples/shaders/box3.wgsl ! png path=out-%04d.png'
 
 struct Settings {
-    size: vec2u,   // the frame's, because of its name and type; so are `number: u32` and `time: f32`
+    size: vec2u,   // the frame's size, because of this name and type; likewise `number: u32` and `time: f32`
     strength: f32, // = 1
 }
 

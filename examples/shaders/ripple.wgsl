@@ -1,4 +1,4 @@
-// A bright ring that runs outwards, by the time of the frame.
+// A bright ring that moves outwards with the time of the frame.
 //   vramp run 'pattern ! wgsl examples/shaders/ripple.wgsl speed=0.5 ! png path=out-%04d.png'
 
 struct Settings {

@@ -1,8 +1,8 @@
-//! Any bytes are a file of tensors or are refused, and what is taken lies inside the file, reads the same for others, and
-//! writes back as the same header.
+//! Any bytes are accepted as a tensor file or refused. Tensors of an accepted file are inside the file, other readers
+//! read the same values, and the header is written back the same.
 
 #![no_main]
-#![allow(dead_code, reason = "the rooms of the reader are compiled here by themselves, without tensors and devices")]
+#![allow(dead_code, reason = "only the modules of the reader are compiled here, without tensors and devices")]
 
 #[path = "../../crates/tensor/src/store/files/header.rs"]
 mod header;
@@ -15,7 +15,7 @@ use safetensors::SafeTensors;
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
-    // Once more with a length that fits, which few mutations leave behind.
+    // Again with a header length that fits, which few mutations produce.
     if let Some((length, rest)) = bytes.split_first_chunk::<8>() {
         let fits = u64::from_le_bytes(*length) % (rest.len() as u64 + 1);
         check(&[&fits.to_le_bytes()[..], rest].concat());

@@ -1,4 +1,4 @@
-//! Any text is read or answered, and what is read prints back as the same graph in both forms.
+//! Any text is read or refused with mistakes, and every accepted text prints back as the same graph in both forms.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any TOML, and anything that is not, is read or answered, and what is read prints back as the same graph.
+//! Any text is read as TOML or refused with mistakes, and every accepted text prints back as the same graph.
 
 #![no_main]
 

@@ -1,11 +1,11 @@
-//! Chance with a seed: the same choices on every machine.
+//! Random choices from a seed, the same on every machine.
 
 #[derive(Debug, Clone)]
 pub struct Chance(u64);
 
 impl Chance {
     pub fn of(seed: u64) -> Chance {
-        // Seeds that follow each other should have nothing in common.
+        // Consecutive seeds should have nothing in common.
         Chance(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
@@ -18,12 +18,11 @@ impl Chance {
         (self.next() % n as u64) as usize
     }
 
-    /// Both ends included.
     pub fn between(&mut self, least: i64, most: i64) -> i64 {
         least + (self.next() % (most - least + 1).unsigned_abs()).cast_signed()
     }
 
-    /// True once in so many times.
+    /// True once in `n` times on average.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

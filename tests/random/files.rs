@@ -1,4 +1,4 @@
-//! Files that random pipelines read, in a folder of their own that goes with them.
+//! Files that random pipelines read, in a temporary folder that is deleted on drop.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ impl Files {
         Files { folder, registry: vramp::registry() }
     }
 
-    /// What a handler of this kind would read.
+    /// A file that a handler of this kind can read.
     pub fn read_by(&self, kind: &str, chance: &mut Chance) -> String {
         match kind {
             "lut" => self.text("film.cube", CUBE),
@@ -45,7 +45,7 @@ impl Files {
         }
     }
 
-    /// So many pictures of one size in one pattern of names, with alpha.
+    /// `count` images of one size with alpha, as one pattern of names.
     pub fn pictures(&self, (width, height): (u32, u32), count: usize) -> String {
         let stem = format!("{width}x{height}-{count}");
         let path = |name: &str| self.folder.join(format!("{stem}-{name}.png")).display().to_string();
@@ -60,7 +60,7 @@ impl Files {
         path("*")
     }
 
-    /// Pictures of different sizes.
+    /// Images of different sizes.
     pub fn mixed_pictures(&self, chance: &mut Chance) -> String {
         let stem = format!("mixed{}", chance.below(3));
         let path = |name: &str| self.folder.join(format!("{stem}-{name}.png")).display().to_string();
@@ -79,7 +79,7 @@ impl Files {
     pub fn raw(&self, size: Size, format: Format, frames: u64, chance: &mut Chance) -> String {
         let path = self.folder.join(format!("{size}-{format}-{frames}.raw"));
         if !path.exists() {
-            // In a file nothing lies between rows.
+            // Files have no padding between rows.
             let bytes: u64 = format.planes(size).map(|plane| plane.rows * plane.row_bytes).sum();
             std::fs::write(&path, chance.bytes(bytes * frames)).expect("there is room for a few frames");
         }

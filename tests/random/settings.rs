@@ -1,6 +1,7 @@
-//! Settings of a handler, drawn from what it declares.
+//! Settings of a handler, drawn from its entry.
 //!
-//! Ranges are cut where a frame would become slow or large; otherwise what an entry allows may come, its ends above all.
+//! Ranges are limited if a frame would become slow or large. Otherwise everything that an entry allows can be drawn,
+//! the ends of ranges most often.
 
 use vramp::plan::catalog::{Entry, Fallback, Setting, SizeRule, ValueType};
 use vramp::plan::{Format, HandlerSpec, Size};
@@ -16,14 +17,14 @@ pub fn size(chance: &mut Chance) -> Size {
     Size { width: side(97), height: side(61) }
 }
 
-/// A handler of this entry with some of its settings given; `lead` is the size of what it is given.
+/// A handler of this entry with some of its settings given; `lead` is the size of its lead input.
 pub fn handler(entry: &Entry, lead: Size, files: &Files, chance: &mut Chance) -> HandlerSpec {
     let mut spec = HandlerSpec::new(entry.name);
     let grouped = |name: &str| entry.one_of.iter().any(|group| group.contains(&name));
     for setting in entry.settings.iter().filter(|setting| !grouped(setting.name)) {
         let given = match setting.fallback {
             Fallback::Required => true,
-            // A font is a file that nobody has to have.
+            // A font is a file, which the machine may not have.
             Fallback::Unset => !matches!(setting.value, ValueType::Path(_)) && chance.once_in(2),
             Fallback::Is(_) => !chance.once_in(3),
         };
@@ -33,7 +34,7 @@ pub fn handler(entry: &Entry, lead: Size, files: &Files, chance: &mut Chance) ->
     }
     for group in entry.one_of {
         let name = chance.pick(group);
-        // A shader comes from a file: settings of its own are declared there.
+        // A shader comes from a file, which declares its settings.
         let name = if group.contains(&"path") { "path" } else { name };
         let setting = entry.setting(name).expect("a group names settings");
         spec = spec.set(name, value(entry, setting, files, chance));
@@ -51,7 +52,7 @@ pub fn handler(entry: &Entry, lead: Size, files: &Files, chance: &mut Chance) ->
     }
 }
 
-/// The most frames that a handler holds back or leaves out.
+/// The maximum number of frames that a handler delays or skips.
 const MOST_FRAMES: i64 = 3;
 
 fn value(entry: &Entry, setting: &Setting, files: &Files, chance: &mut Chance) -> String {
@@ -62,7 +63,7 @@ fn value(entry: &Entry, setting: &Setting, files: &Files, chance: &mut Chance) -
         ValueType::Odd { max, zero: true } if chance.once_in(2) || max < 1 => "0".to_owned(),
         ValueType::Odd { max, .. } => (2 * chance.between(0, (max.min(31) - 1) / 2) + 1).to_string(),
         ValueType::Number { min, max } => {
-            // A factor of a size may not make one that takes long.
+            // A larger scale would make slow frames.
             let most = if setting.name == "scale" { 3.0 } else { 8.0 };
             let (least, most) = (min.max(-most), max.min(most));
             match chance.below(8) {

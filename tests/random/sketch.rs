@@ -1,4 +1,4 @@
-//! Random graphs: who is in them, who feeds whom, and smaller ones of the same sort.
+//! Random graphs: their handlers and links, and how to shrink them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::chance::Chance;
 use super::files::Files;
 use super::settings;
 
-/// A graph without its sinks: every output that nobody reads gets one.
+/// A graph without its sinks: every output without a consumer gets one.
 #[derive(Debug, Clone, Default)]
 pub struct Sketch {
     nodes: Vec<Node>,
@@ -21,17 +21,17 @@ pub struct Sketch {
 #[derive(Debug, Clone)]
 struct Node {
     spec: HandlerSpec,
-    /// Ports and who feeds them, the lead first; none for sources.
+    /// Ports and the nodes that feed them, the lead first. Empty for sources.
     inputs: Vec<(String, usize)>,
 }
 
-/// Frames of a source that is a file.
+/// The number of frames of a source that reads a file.
 const FRAMES: u64 = 3;
-/// Larger frames are refused: they would only take long.
+/// Larger frames are refused, because they would only be slow.
 const MOST_PIXELS: u64 = 40_000;
 
 impl Sketch {
-    /// As text, with its sinks.
+    /// The graph as text, with its sinks.
     pub fn text(&self) -> String {
         vramp::plan::write_text(&self.spec())
     }
@@ -53,17 +53,17 @@ impl Sketch {
         spec
     }
 
-    /// Which kinds are in it.
+    /// The kinds in it.
     pub fn registry(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| node.spec.kind.as_str())
     }
 
-    /// How many handlers it has that are no sources.
+    /// The number of handlers that are not sources.
     pub fn handlers(&self) -> usize {
         self.nodes.iter().filter(|node| !node.inputs.is_empty()).count()
     }
 
-    /// Whether a handler of it may end before what feeds it does: with its lead, or with the first of its inputs.
+    /// Whether a handler may end before its producers: with its lead, or with the first of its inputs.
     pub fn ends_early(&self) -> bool {
         self.nodes.iter().any(|node| node.inputs.len() > 1)
     }
@@ -72,8 +72,8 @@ impl Sketch {
         self.nodes.iter().any(|node| node.inputs.iter().any(|(_, from)| *from == at))
     }
 
-    /// The same without one handler, whose readers read what it read; none where it is a source that is read. Sources
-    /// that are not read any more go too.
+    /// The graph without one handler, whose consumers take its lead's producer instead. `None` if it is a source with
+    /// consumers. Sources that lose all consumers are removed too.
     fn without(&self, at: usize) -> Option<Sketch> {
         let lead = self.nodes[at].inputs.first().map(|(_, from)| *from);
         let mut smaller = self.clone();
@@ -98,7 +98,7 @@ impl Sketch {
         }
     }
 
-    /// A smaller one that fails as well, until none does.
+    /// Removes handlers as long as the graph still fails.
     pub fn shrunk(&self, fails: impl Fn(&Sketch) -> bool) -> Sketch {
         let mut least = self.clone();
         while let Some(smaller) =
@@ -109,9 +109,9 @@ impl Sketch {
         least
     }
 
-    /// What each of its outputs carries; none where it is no graph, or one that would take long.
+    /// The content of each output. `None` if the graph is invalid or would be slow.
     fn contents(&self, registry: &Registry, on: Space) -> Option<Vec<FrameDesc>> {
-        // Whoever wants pictures of one size, or cuts a part out of them, cannot have such as change their size.
+        // Handlers that need frames of one size, or crop them, refuse streams that change their size.
         let mixed =
             self.nodes.iter().any(|node| node.spec.settings.values().any(|value| value.value.contains("mixed")));
         let particular = |entry: &Entry| {
@@ -136,7 +136,7 @@ impl Sketch {
     }
 }
 
-/// Whether a handler can be made from its settings: some refuse what fits one by one, or is not built yet.
+/// Whether a handler can be made from its settings: some combinations are refused, and some handlers cannot run yet.
 fn can_be_made(handler: &Handler, plan: &Plan, registry: &Registry, space: Space) -> bool {
     let Some(make) = registry.maker(handler.entry) else { return handler.entry.transfer.is_some() };
     let content = |port: &str, incoming: bool| {
@@ -165,7 +165,7 @@ fn produced<'p>(plan: &'p Plan, link: &'p PlannedLink) -> Option<(&'p str, &'p F
     Some((plan.handlers[link.from.handler].name.as_str(), link.content.frame()?))
 }
 
-/// What graphs are drawn from.
+/// The handlers and files that graphs are drawn from.
 pub struct Drawing<'a> {
     registry: &'a Registry,
     files: &'a Files,
@@ -175,7 +175,7 @@ pub struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    /// Graphs of every handler that runs, there alone or there too, with so many at most.
+    /// Graphs of at most `most` handlers, from all that run in this space.
     pub fn of(registry: &'a Registry, files: &'a Files, on: Space, most: usize) -> Drawing<'a> {
         let families = [Family::Filter, Family::Draw, Family::Convert, Family::Control];
         let runs = |entry: &&&'static Entry| {
@@ -187,7 +187,6 @@ impl<'a> Drawing<'a> {
         Drawing { registry, files, entries, on, most }
     }
 
-    /// The handlers that may be in it.
     pub fn entries(&self) -> &[&'static Entry] {
         &self.entries
     }
@@ -201,7 +200,7 @@ impl<'a> Drawing<'a> {
         }
         let mut contents = sketch.contents(self.registry, self.on).expect("sources are a graph by themselves");
         for _ in 0..=chance.below(self.most) {
-            // What does not fit, because of sizes or settings that make no sense together, is drawn anew.
+            // A handler whose size or settings do not fit is drawn again.
             let drawn = (0..30).find_map(|_| {
                 let larger = self.larger(&sketch, &contents, &mut chance);
                 larger.contents(self.registry, self.on).map(|contents| (larger, contents))
@@ -237,11 +236,11 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// One handler more, and a `resize` where it wants pictures of one size.
+    /// Adds a handler, and a `resize` before it if it needs inputs of one size.
     fn larger(&self, sketch: &Sketch, contents: &[FrameDesc], chance: &mut Chance) -> Sketch {
         let mut sketch = sketch.clone();
         let entry = chance.pick(&self.entries);
-        // Mostly behind what nobody reads yet, so that chains come about; sometimes beside others.
+        // Mostly after an output without a consumer, so that chains form; sometimes beside other consumers.
         let open: Vec<usize> = (0..sketch.nodes.len()).filter(|at| !sketch.is_read(*at)).collect();
         let known = contents.len();
         let from = |chance: &mut Chance| {

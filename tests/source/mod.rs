@@ -1,19 +1,17 @@
-//! The repository's files, and Rust text with everything taken out that is not code.
+//! Lists the repository's files, and reduces Rust text to its code.
 //!
-//! Owns the listing of files and a reading of Rust that is just good enough for rules about words.
-//! Does not know any rule.
+//! The reading of Rust is just good enough for rules about words.
 //!
-//! Always: what is taken out leaves blanks behind, so that line numbers stay true.
+//! Invariant: everything that is removed is replaced by blanks, so that line numbers stay correct.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The repository's root.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every file that is tracked or could be, with `/` between folders, in order.
+/// Every file that is tracked by git or could be, sorted, with `/` between folders.
 pub(crate) fn files() -> Vec<String> {
     let listed = Command::new("git")
         .args(["ls-files", "-co", "--exclude-standard", "-z"])
@@ -31,7 +29,7 @@ pub(crate) fn files() -> Vec<String> {
     paths
 }
 
-/// Every file below a folder but those that builds leave behind.
+/// Every file below a folder, except the output of builds.
 pub(crate) fn walk(folder: &Path) -> Vec<String> {
     const LEFT_BY_BUILDS: &[&str] = &["target", "target-wasm", ".git", "corpus", "artifacts"];
     let mut found = Vec::new();
@@ -52,12 +50,11 @@ pub(crate) fn walk(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Whether a file is Rust by its name.
 pub(crate) fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|end| end == "rs")
 }
 
-/// Rust text with comments and the insides of strings and characters blanked.
+/// Rust text with comments and the contents of strings and characters blanked.
 pub(crate) fn code(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut code: Vec<char> = chars.clone();
@@ -93,7 +90,7 @@ pub(crate) fn outside_tests(code: &str) -> String {
     rest
 }
 
-/// The lines, counted from 1, on which `word` stands in the code, and not as a part of a longer name.
+/// The lines, counted from 1, on which the code contains `word`, but not as a part of a longer name.
 pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
     let starts_as_name = word.starts_with(|c: char| is_word(Some(c)));
     let ends_as_name = word.ends_with(|c: char| is_word(Some(c)));
@@ -150,7 +147,7 @@ fn raw_string_end(chars: &[char], after_r: usize) -> Option<usize> {
     })
 }
 
-/// The end of a character; none where the quote starts a lifetime.
+/// The end of a character literal. `None` if the quote starts a lifetime.
 fn char_end(chars: &[char], quote: usize) -> Option<usize> {
     if chars.get(quote + 1) == Some(&'\\') {
         return Some((until(chars, quote + 3, |i| chars[i] == '\'') + 1).min(chars.len()));
@@ -158,7 +155,7 @@ fn char_end(chars: &[char], quote: usize) -> Option<usize> {
     (chars.get(quote + 2) == Some(&'\'')).then_some(quote + 3)
 }
 
-/// Where the item that follows ends: at its closing brace, or at its semicolon.
+/// The end of the item at `start`: its closing brace or its semicolon.
 fn item_end(code: &str, start: usize) -> usize {
     let mut depth = 0;
     for (at, c) in code[start..].char_indices() {

@@ -1,7 +1,6 @@
-//! Makes sure that the programs and drivers which tests use are there.
+//! Installs the programs and drivers that tests need, from Debian packages.
 //!
-//! Owns the list of them and their Debian packages.
-//! Does not touch a machine that has them all.
+//! A machine that has them all is not changed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,20 +10,19 @@ use anyhow::bail;
 
 use crate::shell;
 
-/// Something that tests use, the package it comes in, and why.
+/// A program or driver that tests need, its package, and why.
 struct Needed {
     what: What,
     package: &'static str,
     why: &'static str,
 }
 
-/// How something is known to be there.
+/// How to detect it.
 enum What {
-    /// A program on the PATH.
     Program(&'static str),
-    /// The same, on Linux on x86-64 only.
+    /// A program on the PATH, needed only on Linux on x86-64.
     LinuxProgram(&'static str),
-    /// A file whose name starts like this, in one of these folders or in a folder of theirs. Only Linux has it.
+    /// A file whose name starts with this, in one of these folders or one level below. Needed only on Linux.
     File(&'static str, &'static [&'static str]),
 }
 
@@ -32,22 +30,22 @@ const NEEDED: &[Needed] = &[
     Needed {
         what: What::Program("dot"),
         package: "graphviz",
-        why: "a plan printed as DOT is read back by Graphviz itself",
+        why: "Graphviz reads back a plan that was printed as DOT",
     },
     Needed {
         what: What::LinuxProgram("valgrind"),
         package: "valgrind",
-        why: "the instructions of key paths are counted by its tool callgrind",
+        why: "its tool callgrind counts the instructions of key paths",
     },
     Needed {
         what: What::File("libvulkan.so.1", &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"]),
         package: "libvulkan1",
-        why: "tests on a device reach it through the Vulkan loader",
+        why: "tests on the GPU use the Vulkan loader",
     },
     Needed {
         what: What::File("lvp_icd", &["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"]),
         package: "mesa-vulkan-drivers",
-        why: "tests on a device need one, and this driver makes one out of the CPU",
+        why: "tests on the GPU need a device, and this driver computes on the CPU",
     },
 ];
 
@@ -71,7 +69,7 @@ impl What {
     }
 }
 
-/// Whether a folder, or a folder in it, has a file whose name starts like this.
+/// Whether a folder, or a folder in it, has a file whose name starts with this.
 fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
     let inside = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder)
@@ -83,7 +81,7 @@ fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
     outer.iter().any(fits) || outer.iter().filter(|path| path.is_dir()).any(|path| inside(path).iter().any(fits))
 }
 
-/// Installs by apt what is missing, or says what to install.
+/// Installs missing packages with apt-get. Fails with their names if that is not possible.
 pub(crate) fn provide() -> anyhow::Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|needed| !needed.what.is_there()).collect();
     if missing.is_empty() {
@@ -94,13 +92,13 @@ pub(crate) fn provide() -> anyhow::Result<()> {
     }
     let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
     let Some(prefix) = as_root() else {
-        bail!("install {} and try again: that takes apt-get, and root or sudo, which are not here", packages.join(" "));
+        bail!("install {} and try again; installing them here needs apt-get, and root or sudo", packages.join(" "));
     };
     shell::run(apt_get(prefix, &["update", "-q"]))?;
     shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))
 }
 
-/// Users' shaders are also tried on a driver that runs kernels inside of submitting them, unpacked beside the build.
+/// Unpacks a second driver beside the build, for tests of users' shaders. It runs kernels inside the submit call.
 pub(crate) fn second_driver() {
     let folder = shell::root().join("target/mesa25");
     if !cfg!(target_os = "linux") || folder.join("env.sh").is_file() {
@@ -108,13 +106,13 @@ pub(crate) fn second_driver() {
     }
     let mut script = shell::command(shell::root().join("scripts/lavapipe25.sh"));
     script.arg(&folder);
-    // Elsewhere than on Debian there may be no such package: the tests that need it then say so themselves.
+    // Outside Debian there may be no such package: the tests that need it report that.
     if let Err(problem) = shell::run(script) {
         eprintln!("xtask: no second driver for the tests of users' shaders: {problem:#}");
     }
 }
 
-/// The words before `apt-get` that let it install, or none where it cannot.
+/// The command prefix that lets `apt-get` install. `None` if it cannot.
 fn as_root() -> Option<&'static [&'static str]> {
     shell::find("apt-get")?;
     let user = shell::command("id").arg("-u").output().ok()?;
@@ -146,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_is_asked_without_questions_and_behind_sudo_where_needed() {
+    fn apt_runs_without_questions_and_with_sudo_if_needed() {
         let shown = |command: &Command| format!("{command:?}").replace('"', "");
         let plain = apt_get(&[], &["update"]);
         assert!(shown(&plain).ends_with("env DEBIAN_FRONTEND=noninteractive apt-get update"), "{plain:?}");

@@ -1,18 +1,18 @@
-//! Adds up what test runners say about themselves.
+//! Adds up the summary lines of test runners.
 //!
-//! Owns the reading of the summary lines of `cargo test` and cargo-nextest.
-//! Does not judge: a runner's exit code does that.
+//! Reads `cargo test` and cargo-nextest. Whether a run failed is decided by the runner's exit code.
 
 use std::fmt;
 
-/// Tests that ran, by how they ended.
+/// Tests that ran, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
 }
 
-/// Who runs the tests. Each is read in its own way, since nextest shows `cargo test`'s lines of each failing test.
+/// The test runner. nextest also prints the lines that `cargo test` prints for a failing test, so each has its own
+/// reader.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Runner {
     Cargo,
@@ -20,7 +20,7 @@ pub(crate) enum Runner {
 }
 
 impl Count {
-    /// Adds what one line of a runner's output says, if it is a summary.
+    /// Adds the counts of one line of output if it is a summary.
     pub(crate) fn hear(&mut self, runner: Runner, line: &str) {
         let line = plain(line);
         match runner {

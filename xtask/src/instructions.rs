@@ -1,12 +1,13 @@
 //! `cargo xtask instructions`: counts the instructions of key paths and compares them with a recorded table.
 //!
-//! Times on a shared machine differ by more than most mistakes cost; counts under callgrind do not differ. The paths are
-//! those of benches/instructions.rs, built as tests are, so that nothing is built twice. The table stands beside it.
+//! Times on a shared machine vary by more than most regressions cost; counts under callgrind do not vary. The paths are
+//! in benches/instructions.rs, built in the same way as tests, so that nothing is built twice. The table is beside it.
 //!
-//! Counts depend on the compiler, on whether it builds incrementally, on the C library and on the vector instructions of
-//! the machine, so the table names these.
+//! Counts depend on the compiler, on whether it builds incrementally, on the C library and on the vector instructions
+//! of the machine, so the table records these.
 //!
-//! Invariant: counts are compared only if all of these are the same; otherwise the step says that it did not compare.
+//! Invariant: counts are compared only if all of these are the same; otherwise the step reports that it did not
+//! compare.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,22 +18,22 @@ use anyhow::{Context, bail, ensure};
 use crate::count::Count;
 use crate::{apt, shell};
 
-/// How far a count may be from the recorded one, in percent, up or down: a gain that is not recorded could be lost again.
+/// The allowed change of a count in percent, up or down: a gain that is not recorded could be lost again.
 const BAND_PERCENT: f64 = 3.0;
 const TABLE: &str = "benches/instructions.txt";
 /// The function of benches/instructions.rs in which callgrind counts.
 const COUNTED: &str = "*instructions::run_counted*";
 const RECORD: &str = "cargo xtask instructions --record";
 
-/// Counts by path, and what they were made with.
+/// Counts by path, and the environment that they were made in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Table {
-    /// What decides counts besides the code: a word and what follows it.
+    /// Everything besides the code that affects counts, as key and value.
     made_with: Vec<(String, String)>,
     counts: Vec<(String, u64)>,
 }
 
-/// Compares this code with the table; every path is one test.
+/// Compares this code with the table. Every path counts as one test.
 pub(crate) fn check(tests: &mut Count) -> anyhow::Result<()> {
     let Some(now) = measure()? else { return Ok(()) };
     let recorded = std::fs::read_to_string(shell::root().join(TABLE))
@@ -61,7 +62,7 @@ pub(crate) fn check(tests: &mut Count) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the table anew.
+/// Writes a new table.
 pub(crate) fn record() -> anyhow::Result<()> {
     let Some(now) = measure()? else { bail!("counts are recorded on Linux on x86-64 only") };
     let path = shell::root().join(TABLE);
@@ -70,7 +71,7 @@ pub(crate) fn record() -> anyhow::Result<()> {
     std::fs::write(&path, now.to_string()).with_context(|| format!("{TABLE} cannot be written"))
 }
 
-/// The counts of every path as the code is now; none where callgrind does not run.
+/// The counts of every path in the current code. `None` if callgrind does not run here.
 fn measure() -> anyhow::Result<Option<Table>> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         println!("NOT COMPARED: instructions are counted on Linux on x86-64 only");
@@ -86,33 +87,33 @@ fn measure() -> anyhow::Result<Option<Table>> {
     Ok(Some(Table { made_with: made_with()?, counts }))
 }
 
-/// Builds the program as `cargo xtask test` builds tests, so that it shares everything that they are built from.
+/// Builds the program in the same way as `cargo xtask test` builds tests, so that both share all dependencies.
 fn build() -> anyhow::Result<PathBuf> {
     let words = ["test", "--no-run", "--workspace", "--bench", "instructions"];
     let mut command = shell::cargo(words.into_iter().chain(["--message-format=json-render-diagnostics"]));
     command.stderr(std::process::Stdio::inherit());
-    let told = answer(&mut command)?;
-    told.lines().rev().find_map(executable).context("cargo named no program `instructions`")
+    let output = answer(&mut command)?;
+    output.lines().rev().find_map(executable).context("cargo named no program `instructions`")
 }
 
-/// The program that a line of cargo's messages names, if it is the one that is wanted.
+/// The program that a line of cargo's messages names, if it is `instructions`.
 fn executable(line: &str) -> Option<PathBuf> {
     let path = line.split_once("\"executable\":\"")?.1.split('"').next()?;
     Path::new(path).file_name()?.to_str()?.starts_with("instructions-").then(|| path.into())
 }
 
-/// Instructions for one run of a path.
+/// Instructions of one run of a path.
 fn count(program: &Path, name: &str) -> anyhow::Result<u64> {
     let out = program.with_extension(format!("{name}.callgrind"));
     let mut command = shell::command("valgrind");
-    // What the environment holds lies on the stack, and may move what is behind it.
+    // The environment is stored on the stack and may change the alignment of other data.
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.args(["--tool=callgrind", "--quiet", "--collect-atstart=no"]);
     command.arg(format!("--toggle-collect={COUNTED}"));
     command.arg(format!("--callgrind-out-file={}", out.display()));
     command.arg(program).arg(name);
-    let told = answer(&mut command)?;
-    let runs: u64 = told.trim().strip_prefix("runs ").context("it did not say how often it ran")?.parse()?;
+    let output = answer(&mut command)?;
+    let runs: u64 = output.trim().strip_prefix("runs ").context("it did not print the number of runs")?.parse()?;
     let profile = std::fs::read_to_string(&out).with_context(|| format!("no profile at {}", out.display()))?;
     std::fs::remove_file(&out)?;
     let all = total(&profile).context("the profile has no total")?;
@@ -120,12 +121,12 @@ fn count(program: &Path, name: &str) -> anyhow::Result<u64> {
     Ok(all / runs.max(1))
 }
 
-/// All instructions of a profile of callgrind's.
+/// All instructions of a callgrind profile.
 fn total(profile: &str) -> Option<u64> {
     profile.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
 }
 
-/// What decides counts besides the code, as it is here.
+/// Everything besides the code that affects counts, on this machine.
 fn made_with() -> anyhow::Result<Vec<(String, String)>> {
     let rustc = answer(shell::command(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV"))?;
     let release = rustc.lines().next().and_then(|line| line.strip_prefix("rustc ")).unwrap_or("unknown");
@@ -141,12 +142,13 @@ fn made_with() -> anyhow::Result<Vec<(String, String)>> {
     Ok(pairs.map(|(word, value)| (word.to_owned(), value.to_owned())).into())
 }
 
-/// How cargo reads the variable. Incremental builds cut code into more units and inline less: `lend` takes 30 % more.
+/// Interprets the variable as cargo does. Incremental builds split code into more units and inline less: `lend` takes
+/// 30 % more.
 fn incremental(variable: Option<&str>) -> &'static str {
     if matches!(variable, None | Some("1")) { "on" } else { "off" }
 }
 
-/// The widest vectors that a program under valgrind sees on this machine: it does not know AVX-512.
+/// The widest vectors that a program under valgrind sees on this machine. valgrind does not support AVX-512.
 fn vectors() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     return if std::arch::is_x86_feature_detected!("avx2") { "avx2" } else { "sse2" };
@@ -154,7 +156,7 @@ fn vectors() -> &'static str {
     "unknown"
 }
 
-/// What a command prints, if it ends well.
+/// The output of a command, if it succeeds.
 fn answer(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("{command:?} could not be started"))?;
     if !output.status.success() {
@@ -164,7 +166,7 @@ fn answer(command: &mut Command) -> anyhow::Result<String> {
 }
 
 impl Table {
-    /// Reads what `Display` writes.
+    /// Reads the format that `Display` writes.
     fn read(text: &str) -> anyhow::Result<Table> {
         let mut table = Table::default();
         for (at, line) in text.lines().enumerate() {
@@ -179,13 +181,13 @@ impl Table {
                 continue;
             }
             let count = rest.parse().with_context(|| format!("{}: expected a count", place()))?;
-            ensure!(table.counts.iter().all(|(name, _)| name != word), "{}: `{word}` stands there twice", place());
+            ensure!(table.counts.iter().all(|(name, _)| name != word), "{}: `{word}` is listed twice", place());
             table.counts.push((word.to_owned(), count));
         }
         Ok(table)
     }
 
-    /// What another table was made with that this one was not: `this one's (the other's)`.
+    /// How the environment of another table differs, for people.
     fn other_making(&self, other: &Table) -> Vec<String> {
         let find = |table: &Table, word: &str| {
             let found = table.made_with.iter().find(|(key, _)| key == word);
@@ -212,7 +214,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// A path, as it was recorded and as it is.
+/// A path with its recorded and its current count.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     name: String,
@@ -232,7 +234,7 @@ impl Row {
     }
 }
 
-/// Every path that was recorded or is there now, in the order of now.
+/// Every recorded or current path, in the current order.
 fn compare(recorded: &[(String, u64)], now: &[(String, u64)]) -> Vec<Row> {
     let of = |counts: &[(String, u64)], name: &str| counts.iter().find(|(other, _)| other == name).map(|(_, n)| *n);
     let gone = recorded.iter().filter(|(name, _)| of(now, name).is_none());
@@ -293,7 +295,7 @@ mod tests {
         for (text, expected) in [
             ("# a\nblur", "line 2: `blur`: expected two words"),
             ("blur many", "line 1: `blur many`: expected a count"),
-            ("blur 1\nblur 2", "line 2: `blur 2`: `blur` stands there twice"),
+            ("blur 1\nblur 2", "line 2: `blur 2`: `blur` is listed twice"),
         ] {
             let error = Table::read(text).unwrap_err().to_string();
             assert!(error.ends_with(expected), "{error}");
@@ -340,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn builds_are_incremental_unless_cargo_is_told_otherwise() {
+    fn builds_are_incremental_by_default() {
         assert_eq!([None, Some("1"), Some("0"), Some("")].map(incremental), ["on", "on", "off", "off"]);
     }
 

@@ -1,31 +1,30 @@
 //! `cargo xtask long`: the same properties as in the tests, over far more cases.
 //!
-//! Owns how long is long.
-//! Does not own the properties: the tests read `VRAMP_LONG` themselves.
+//! The tests read `VRAMP_LONG` themselves.
 
 use anyhow::Context;
 
 use crate::shell;
 
-/// What is fuzzed: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
+/// Fuzz targets: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
 const FUZZED: &[&str] = &["text", "toml", "tensor_file"];
 
-/// The files of tests that are run with `VRAMP_LONG`, by package, and what they then go through.
+/// Test files that run with `VRAMP_LONG`, by package, and the cases that they then cover.
 const LONG: &[(&str, &str, &str)] = &[
     ("vramp-plan", "placement::", "placement against brute force"),
     ("vramp-plan", "depth::", "simulated runs of diamonds"),
-    ("vramp", "soak::", "a million frames on the host, a hundred thousand on the device"),
-    ("vramp", "random::", "2,000 random pipelines on the host, 300 on the device"),
+    ("vramp", "soak::", "a million frames on the CPU, a hundred thousand on the GPU"),
+    ("vramp", "random::", "2,000 random pipelines on the CPU, 300 on the GPU"),
     ("vramp", "endings::", "50,000 random graphs of joins and failures against the rules"),
-    ("vramp-tensor", "store_threads::", "eight threads at one store, a minute each side"),
+    ("vramp-tensor", "store_threads::", "eight threads at one store, a minute in each space"),
     ("vramp", "budgets::", "pools against plans over more frames"),
     ("vramp-cli", "memory::", "every source, filter and sink under every limit on memory"),
 ];
 
-/// Long enough to get past the seeds, short enough to be run before every release.
+/// Long enough to get past the seeds, short enough to run before every release.
 const FUZZ_SECONDS: u32 = 60;
 
-/// Runs each long file of tests, then each fuzz target.
+/// Runs each long test file, then each fuzz target.
 pub(crate) fn run() -> anyhow::Result<()> {
     for (package, file, what) in LONG {
         let mut cargo = shell::cargo(["test", "--release", "--package", package, "--test", "integration", file]);
@@ -38,7 +37,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         return Ok(());
     }
     for target in FUZZED {
-        // What is found is kept in the first folder; the second is in the repository and stays as it is.
+        // New inputs are stored in the first folder; the second is in the repository and is not changed.
         let (found, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
         std::fs::create_dir_all(shell::root().join(&found)).with_context(|| format!("{found} cannot be made"))?;
         let mut fuzz = shell::command("cargo");

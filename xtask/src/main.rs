@@ -1,9 +1,6 @@
 //! The chores of this repository: testing, linting, long runs and benchmarks.
 //!
-//! Owns the order of the steps and what is said when one fails.
-//! Does not know what any test checks.
-//!
-//! Always: the first failing step ends the command, by name, with the way to repeat only that step.
+//! Invariant: the first failing step ends the command. The error names the step and the command that repeats only it.
 
 mod apt;
 mod count;
@@ -24,9 +21,9 @@ cargo xtask COMMAND
   test                runs every test, counts the instructions of key paths, runs the doc tests, builds the docs and for
                       wasm32; ends with `N passed, N failed`
   test --only STEP    one step of it: unit, instructions, doc, docs or wasm (may be given several times)
-  lint                formatting, clippy, and cargo-deny where it is installed
+  lint                formatting, clippy, and cargo-deny if it is installed
   ci                  lint, then test
-  long                brute force over many more graphs, a million frames, then a bounded fuzz run where cargo-fuzz is
+  long                brute force over many more graphs, a million frames, then a bounded fuzz run if cargo-fuzz is
                       installed
   instructions --record
                       writes the counts that the step `instructions` compares with
@@ -58,7 +55,7 @@ fn obey(words: &[&str]) -> anyhow::Result<()> {
         ["instructions", "--record"] => instructions::record()?,
         ["long"] => long::run()?,
         ["bench"] => shell::run(shell::cargo(["bench", "--workspace", "--benches"]))?,
-        _ => bail!("`{}` is no command\n\n{HELP}", words.join(" ")),
+        _ => bail!("`{}` is not a command\n\n{HELP}", words.join(" ")),
     }
     Ok(())
 }

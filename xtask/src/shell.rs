@@ -1,7 +1,4 @@
 //! Starts other programs in the repository's root and reports how they ended.
-//!
-//! Owns the running of a command, plain or overheard.
-//! Does not decide what to run.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,35 +8,35 @@ use std::thread;
 
 use anyhow::{Context, bail};
 
-/// The repository's root, whatever the current folder is.
+/// The repository's root, independent of the current folder.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
 }
 
-/// A command to be run in the repository's root.
+/// A command to run in the repository's root.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
     command
 }
 
-/// The cargo that runs this program, with these words.
+/// The cargo that runs this program, with these arguments.
 pub(crate) fn cargo<'a>(words: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words);
     command
 }
 
-/// Runs a command to its end and fails where it fails.
+/// Runs a command to its end; fails if it fails.
 pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     let shown = announce(&command);
     let status = command.status().with_context(|| format!("`{shown}` could not be started"))?;
     ended(&shown, status)
 }
 
-/// Runs a command to its end, passing its output on line by line while `hear` is told each line.
+/// Runs a command to its end, copies its output, and calls `hear` with each line.
 ///
-/// `hear` is told of everything that was printed even when the command fails.
+/// `hear` gets every printed line even if the command fails.
 pub(crate) fn overhear(mut command: Command, hear: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
     let shown = announce(&command);
     let mut child = command
@@ -59,18 +56,18 @@ pub(crate) fn overhear(mut command: Command, hear: &mut dyn FnMut(&str)) -> anyh
     ended(&shown, status)
 }
 
-/// Whether a command can be started and ends well, without showing what it prints.
+/// Whether a command can be started and succeeds. Its output is hidden.
 pub(crate) fn works(mut command: Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Where a program is found, looking through PATH.
+/// The path of a program in PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Says on standard error what is about to run.
+/// Prints the command on standard error before it runs.
 fn announce(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let words = command.get_args().map(|word| word.to_string_lossy().into_owned());

@@ -1,32 +1,29 @@
-//! `cargo xtask test`: the steps, their order and the line of counts at the end.
+//! `cargo xtask test`: the steps, their order, and the line of counts at the end.
 //!
-//! Owns which steps there are.
-//! Does not know how the wasm target is found; `wasm` does.
-//!
-//! Always: the counts are printed alone on a line, also when a step failed.
+//! Invariant: the counts are printed on their own line, even if a step failed.
 
 use anyhow::{Context, bail};
 
 use crate::count::{Count, Runner};
 use crate::{apt, instructions, shell, wasm};
 
-/// One part of the tests that can be run alone.
+/// A part of the tests that can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Unit, integration and process tests of every crate.
     Unit,
-    /// The instructions of key paths, compared with what was recorded.
+    /// The instruction counts of key paths, compared with the recorded ones.
     Instructions,
     /// The examples in the documentation.
     Doc,
-    /// The documentation itself, warnings denied.
+    /// The documentation itself, with warnings denied.
     Docs,
-    /// The libraries built for the web.
+    /// The libraries, built for the web.
     Wasm,
 }
 
 impl Step {
-    /// Every step, in the order they run: what fails most often comes first.
+    /// Every step in order. Steps that fail most often come first.
     pub(crate) const ALL: [Step; 5] = [Step::Unit, Step::Instructions, Step::Doc, Step::Docs, Step::Wasm];
 
     fn name(self) -> &'static str {
@@ -47,11 +44,11 @@ impl Step {
                 let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
                 let (runner, words): (_, &[&str]) =
                     if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };
-                // The lessons are programs that tests start: `--examples` among the targets below would build test
-                // harnesses in their place.
+                // Tests start the lessons as programs: `--examples` among the targets below would build test harnesses
+                // in their place.
                 shell::run(shell::cargo(["build", "--workspace", "--examples"]))?;
                 // Not `--all-targets`: benchmarks have their own main, which would measure instead of listing tests.
-                // That they compile is seen by clippy.
+                // Clippy checks that they compile.
                 let targets = ["--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
                 let words = [words, &targets].concat();
                 shell::overhear(shell::cargo(words), &mut |line| count.hear(runner, line))
@@ -71,7 +68,7 @@ impl Step {
     }
 }
 
-/// The steps that `--only` names, in the usual order; all of them where it names none.
+/// The steps that `--only` names, in the usual order; all steps if it names none.
 pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
     let mut named = Vec::new();
     for pair in options.chunks(2) {

@@ -1,9 +1,8 @@
-//! Builds the libraries for the web, where there are no threads, files or clocks to lean on.
+//! Builds the libraries for the web, without threads, files or clocks.
 //!
-//! Owns the list of those libraries and the search for a compiler that has the target.
-//! Does not run anything in a browser.
+//! Finds a compiler that has the target, or makes one. Nothing is run in a browser.
 //!
-//! Always: the build has its own target folder, since it may come from another compiler.
+//! Invariant: the build has its own target folder, since it may use another compiler.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +11,7 @@ use anyhow::{Context, bail};
 
 use crate::shell;
 
-/// The crates that must build for the web. The program is not one of them: it reads files and arguments.
+/// The crates that must build for the web. The program is not among them: it reads files and arguments.
 const LIBRARIES: &[&str] = &[
     "vramp-files",
     "vramp-plan",
@@ -27,11 +26,11 @@ const LIBRARIES: &[&str] = &[
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Builds every library, fetching the target first where it is missing.
+/// Builds every library. Gets the target first if it is missing.
 pub(crate) fn build() -> anyhow::Result<()> {
     let mut command = shell::cargo(["build", "--lib", "--target", TARGET, "--target-dir", "target-wasm"]);
     command.args(LIBRARIES.iter().flat_map(|name| ["--package", name]));
-    // It is not run here, so optimising it would be time for nothing.
+    // The build is not run, so optimising it would waste time.
     for optimised in ["", ".package.vramp-plan", ".package.vramp-kernels"] {
         command.args(["--config", &format!("profile.dev{optimised}.opt-level=0")]);
     }
@@ -39,13 +38,13 @@ pub(crate) fn build() -> anyhow::Result<()> {
     shell::run(command)
 }
 
-/// Finds the target's standard library: installed, from rustup, or made out of Debian's packages.
+/// Finds the target's standard library: installed, from rustup, or from Debian's packages.
 fn provide(build: &mut Command) -> anyhow::Result<()> {
     if is_installed() {
         return Ok(());
     }
     let toolchain = shell::root().join("target/wasm-toolchain");
-    // The script removes the mark last: with it the toolchain was left half made, and the script starts over.
+    // The script removes this mark last: if it exists, the toolchain is incomplete and the script starts over.
     if !toolchain.join("env.sh").is_file() || toolchain.join("half-made").exists() {
         if shell::find("rustup").is_some() {
             let mut add = shell::command("rustup");
@@ -61,7 +60,7 @@ fn provide(build: &mut Command) -> anyhow::Result<()> {
         shell::run(script).with_context(|| format!("no compiler for {TARGET}: install one with rustup"))?;
     }
     if !toolchain.join("bin/rustc").is_file() {
-        bail!("{} is not whole; remove it and try again", toolchain.display());
+        bail!("{} is incomplete; remove it and try again", toolchain.display());
     }
     build.env("RUSTC", toolchain.join("bin/rustc"));
     build.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", toolchain.join("bin/wasm-ld"));
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_without_a_standard_library_is_no_target() {
+    fn a_folder_without_a_standard_library_is_not_a_target() {
         assert!(!has_libraries(Path::new("no/such/folder")));
         assert!(!has_libraries(shell::root()));
     }

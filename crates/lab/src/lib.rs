@@ -1,8 +1,9 @@
 //! Tools that run pipelines to measure, compare and test them.
 //!
-//! [`mod@bench`] measures works, [`calibrate`] measures the machine, [`verify`] compares the results of both sides, and
-//! [`harness`] tests handlers with frames and a clock of its own.
-//! Nothing that runs a pipeline in earnest depends on this crate.
+//! [`mod@bench`] measures workloads, [`calibrate`] measures the machine, [`verify`] compares the frames of the CPU and
+//! the GPU, and [`harness`] tests handlers with pushed frames and a clock that the test steps.
+//!
+//! These tools use the same planner and engine as a user's run. Nothing that runs a pipeline depends on this crate.
 
 // The compiler proves through all of wgpu that a pipeline may be sent to a thread, which exceeds the usual limit.
 #![recursion_limit = "256"]

@@ -1,9 +1,17 @@
-//! Building pipelines: the order of things from a text to an engine that is ready.
+//! The builder of pipelines: from a text or a graph to an engine that is ready to run.
 //!
-//! Owns which figures describe this machine, the plan, the device that it needs, and the engine.
-//! Does not print: programs do.
+//! It reads and checks the graph, chooses the profile, plans, opens the device that the plan needs, and builds the
+//! engine.
 //!
-//! Invariants: a device is opened only if the plan uses one, and never if only the cpu was asked for.
+//! **Fallback to the CPU.** If no option requires a device, and no adapter exists, none matches the choice, or the
+//! device cannot be opened, everything runs on the CPU and the plan has a warning. After a failure to open, the drivers
+//! are queried again, so that the next run does not rely on a cached list of adapters.
+//!
+//! **A run does not overwrite its own files.** Entries declare which settings name files to read or write (`PathUse`).
+//! [`FileUse`] compares all of them by their identity on the disk. The builder checks this before it opens a device or
+//! writes anything.
+//!
+//! Invariant: a device is opened only if the plan uses one, and never with [`RunOptions::only`] set to the CPU.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,15 +28,15 @@ use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, T
 
 use super::{Error, Pipeline};
 
-/// The device's pool may hold this much more than planned: small data are not known when planning.
+/// The device's pool may exceed the plan by this much: small buffers are not known when planning.
 const SPARE_BYTES: u64 = 1 << 30;
 
-/// What a pipeline is built from; [`PipelineBuilder::build`] ends it. [`Pipeline`] has the functions that begin one.
+/// Builder of a [`Pipeline`]; [`PipelineBuilder::build`] finishes it. [`Pipeline`] has the functions that create one.
 #[derive(Clone)]
 pub struct PipelineBuilder {
     graph: GraphInput,
     registry: Registry,
-    /// Kinds to add to the registry.
+    /// Kinds that were registered on this builder.
     own: Vec<Kind>,
     options: RunOptions,
     profile: Option<Profile>,
@@ -39,7 +47,6 @@ pub struct PipelineBuilder {
     writes: bool,
 }
 
-/// What was given as the graph.
 #[derive(Clone)]
 enum GraphInput {
     Text(String),
@@ -80,7 +87,7 @@ impl PipelineBuilder {
         }
     }
 
-    /// Adds a handler of one's own to the built-in ones: its entry, and the function that makes one from its setup.
+    /// Adds a handler to the registry: its entry, and the function that makes one from its setup.
     #[must_use]
     pub fn register<H: IntoWorker<K>, K>(
         self,
@@ -90,64 +97,62 @@ impl PipelineBuilder {
         self.register_kind(Kind::new(entry, make))
     }
 
-    /// Adds a handler of one's own, with everything that is known about it, such as how its files are probed.
+    /// Adds a handler with everything that a kind can have, such as a probe of its files.
     #[must_use]
     pub fn register_kind(mut self, kind: Kind) -> Self {
         self.own.push(kind);
         self
     }
 
-    /// Uses these handlers instead of the built-in ones. Handlers registered on this builder are added to them.
+    /// Replaces the built-in handlers by this registry. Handlers that are registered on this builder are added to it.
     #[must_use]
     pub fn registry(mut self, registry: &Registry) -> Self {
         self.registry = registry.clone();
         self
     }
 
-    /// Sets what is asked of the run.
     #[must_use]
     pub fn options(mut self, options: RunOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Plans with these figures instead of this machine's.
+    /// Plans with this profile instead of this machine's.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Some(profile);
         self
     }
 
-    /// Takes the adapter that this choice takes; [`machine::choose`] begins one.
+    /// Sets how the adapter is chosen; [`machine::choose`] begins a choice.
     #[must_use]
     pub fn choice(mut self, choice: Choice) -> Self {
         self.choice = choice;
         self
     }
 
-    /// Uses a device that is open already. What its pool may hold was set when it was opened; if it is lost, the cpu
-    /// takes over.
+    /// Uses an open device, with the memory budget that it was opened with. If the device is lost, the CPU takes over.
     #[must_use]
     pub fn device(mut self, device: &Device) -> Self {
         self.device = Some(device.clone());
         self
     }
 
-    /// Tells this function what happens while it happens.
+    /// Sets a function that receives events during the run.
     #[must_use]
     pub fn listener(mut self, listener: Listener) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// Draws everything that happens on this timeline.
+    /// Records the run on this timeline.
     #[must_use]
     pub fn trace(mut self, trace: &Trace) -> Self {
         self.trace = Some(trace.clone());
         self
     }
 
-    /// Does not check the files of its sinks, since others stand in for them that write none.
+    /// Skips the check of the files that sinks write, for stand-ins that write none.
     #[doc(hidden)]
     #[must_use]
     pub fn without_sinks(mut self) -> Self {
@@ -155,7 +160,7 @@ impl PipelineBuilder {
         self
     }
 
-    /// Reads and checks the graph: names, ports and settings, and what its sources hold.
+    /// Reads and checks the graph (names, ports, settings) and probes its sources.
     pub fn check(&self) -> Result<Graph, Error> {
         let registry = self.whole_registry()?;
         let catalog = registry.catalog();
@@ -172,23 +177,23 @@ impl PipelineBuilder {
         registry.check(&spec).map_err(|error| Error::of_check(error, Some(source)))
     }
 
-    /// The registry with the kinds that were registered here.
+    /// The registry with the kinds of this builder.
     fn whole_registry(&self) -> Result<Registry, EntryError> {
         let mut registry = self.registry.clone();
         self.own.iter().try_for_each(|kind| registry.add_kind(kind.clone()))?;
         Ok(registry)
     }
 
-    /// Decides, without opening a device.
+    /// Plans without opening a device.
     pub fn plan(&self) -> Result<Plan, Error> {
         Ok(self.decided(&self.check()?)?.1)
     }
 
-    /// Decides, opens the device if the plan uses one, and makes everything ready. If a device is not insisted on and
-    /// cannot be opened, everything runs on the cpu, and the plan's warnings say so.
+    /// Plans, opens the device if the plan uses one, and builds the engine. If no option requires a device and none can
+    /// be opened, everything runs on the CPU, and the plan has a warning.
     ///
-    /// A run that would write over a file that it reads, or write one file twice, is refused before a device is opened and
-    /// before anything is written.
+    /// Fails before opening a device and before writing anything if the run would overwrite a file that it reads, or
+    /// write one file twice.
     pub fn build(&self) -> Result<Pipeline, Error> {
         let graph = self.check()?;
         self.check_files(&graph)?;
@@ -205,7 +210,7 @@ impl PipelineBuilder {
             let engine = self.engine(graph, &plan, &profile, None, None)?;
             return Ok(Pipeline::new(plan, None, engine, &self.options));
         }
-        // As on the host: a little more than planned by default.
+        // As for host memory: by default, a little more than planned.
         let spare = || plan.memory.gpu_bytes.saturating_add(SPARE_BYTES);
         let choice = self.choice.clone().budget_bytes(self.options.gpu_memory_bytes.unwrap_or_else(spare));
         match choice.open() {
@@ -215,7 +220,7 @@ impl PipelineBuilder {
                 Ok(Pipeline::new(plan, Some(device), engine, &self.options))
             }
             Err(why) if !self.insists() && self.profile.is_none() => {
-                // What is remembered was wrong, or the driver is: the next run should begin with the truth.
+                // The cached list of adapters or the driver was wrong. The next run should begin with a fresh list.
                 machine::list_adapters();
                 let on_cpu = self.clone().options(self.options.clone().only(Space::Cpu));
                 let mut pipeline = on_cpu.built(graph)?;
@@ -226,8 +231,8 @@ impl PipelineBuilder {
         }
     }
 
-    /// The figures to plan with (those given, those measured on this machine, or those of the class of the adapter that
-    /// would be opened), and what there is to say about the adapter.
+    /// The profile to plan with, and a warning about the adapter if there is one. The profile is the given one, the one
+    /// calibrated on this machine, or that of the class of the adapter that would be opened.
     fn figures(&self) -> Result<(Profile, Option<String>), OpenError> {
         if let Some(profile) = &self.profile {
             return Ok((profile.clone(), None));
@@ -245,12 +250,13 @@ impl PipelineBuilder {
         }
     }
 
-    /// Whether a device was asked for, so that doing without it would be wrong.
+    /// Whether an option requires a device, so that falling back to the CPU would be wrong.
     fn insists(&self) -> bool {
         self.options.needs_device() || self.choice.names_one()
     }
 
-    /// The figures and the plan. If a class of devices has too little memory, the adapter's own counts.
+    /// The profile and the plan. If the GPU memory of the adapter's class is too small, plans with the adapter's own
+    /// memory.
     fn decided(&self, graph: &Graph) -> Result<(Profile, Plan), Error> {
         let (mut profile, warning) = self.figures()?;
         let mut decided = Plan::decide(graph, &profile, &self.options);
@@ -297,10 +303,10 @@ impl PipelineBuilder {
         })?)
     }
 
-    /// What happens when frames change their size: the graph is planned with it, every handler where it is, since its
-    /// state and the frames that wait are there. Only whether there is room for such frames matters; frames carry their
-    /// own sizes. Inputs that have to be equal may change one after the other: the handler that joins them looks at each
-    /// frame.
+    /// The function that the engine calls when frames change their size. It plans the graph with the new size, with
+    /// every handler in its current space, because its state and the waiting frames are there. Only the planned memory
+    /// is used, to check that there is room; frames carry their own sizes. Inputs that must have equal sizes may change
+    /// one after the other: the handler that joins them checks each frame.
     fn replan(&self, graph: &Graph, plan: &Plan, profile: &Profile) -> Replan {
         let (graph, profile) = (Mutex::new(graph.clone()), profile.clone());
         let written = plan.handlers.iter().filter(|handler| !handler.inserted);
@@ -324,7 +330,7 @@ impl PipelineBuilder {
     }
 }
 
-/// What is said if a device would have been welcome.
+/// The warning for a run without the device that it could have used.
 fn without_device(why: &OpenError) -> String {
     format!("{why}; everything runs on the cpu")
 }
@@ -338,7 +344,7 @@ mod tests {
     fn a_class_does_not_refuse_what_the_machine_can_hold() {
         let memory_bytes = machine::figures_of(None).cpu.memory_bytes.whole();
         let shipped = Profile::shipped("software").expect("it ships");
-        // Half of the memory in one delay, whatever the class says.
+        // Half of the memory in one delay, whatever the class's figure.
         let frames = memory_bytes / 2 / (4096 * 2160 * 4);
         let text = format!("pattern size=4096x2160 ! delay {frames} ! null");
         let builder = Pipeline::parse(text).options(RunOptions::new().only(Space::Cpu));

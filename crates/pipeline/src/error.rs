@@ -1,9 +1,8 @@
-//! Why a pipeline was not built, or did not run to its end.
+//! The error of [`Pipeline`](crate::Pipeline), from text to run.
 //!
-//! Owns the one error of [`Pipeline`](crate::Pipeline), from text to run.
-//! Does not word problems: each part words its own.
+//! Each part of vramp words its own errors; most variants only wrap them.
 //!
-//! Invariants: `Debug` prints what `Display` prints, so that an error that leaves `main` by `?` can be read.
+//! Invariant: `Debug` prints the same as `Display`, so that an error returned from `main` with `?` is readable.
 
 use vramp_gpu::OpenError;
 use vramp_handlers::files::Clash;
@@ -11,37 +10,34 @@ use vramp_plan::catalog::{EntryError, ProbeError};
 use vramp_plan::{CheckError, Mistakes, NoPlan, SourceText};
 use vramp_runtime::{HandlerFailure, PrepareError, RunError};
 
-/// Why a pipeline was not built, or did not run to its end.
+/// Why a pipeline could not be built, or did not run to its end.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// The text or the graph is wrong: every mistake, with its place in the text if there is one.
+    /// Every mistake in the text or the graph, with its place in the text if it has one.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
-    /// The graph is right, but these sources could not be looked at.
+    /// The graph is valid, but these sources could not be probed.
     #[error("{}", CheckError::Probe(.0.clone()))]
     Sources(Vec<(String, ProbeError)>),
-    /// A handler of one's own could not be registered.
+    /// A handler could not be registered.
     #[error(transparent)]
     Entry(#[from] EntryError),
-    /// The run would write over a file that it reads, or write one file twice.
+    /// The run would overwrite a file that it reads, or write one file twice.
     #[error(transparent)]
     Files(#[from] Clash),
-    /// The graph cannot be planned as asked.
+    /// No plan satisfies the options.
     #[error(transparent)]
     NoPlan(#[from] NoPlan),
-    /// The plan needs a device and none could be opened.
+    /// The plan needs a device, and none could be opened.
     #[error(transparent)]
     NoDevice(#[from] OpenError),
-    /// The plan could not be made ready.
+    /// The engine could not be built from the plan.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// The run failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// It was run or finished before.
     #[error("this pipeline has run already; build it again from its builder to run it once more")]
     HasRun,
-    /// It was stepped before.
     #[error("this pipeline has been stepped; step it to its end and call `finish`, or build it again to run it")]
     HasBegun,
 }
@@ -55,7 +51,7 @@ impl From<HandlerFailure> for Error {
 }
 
 impl Error {
-    /// What is wrong with a graph, shown in the text that it was read from.
+    /// The error of a check, with the text that the graph was read from.
     pub(crate) fn of_check(error: CheckError, source: Option<SourceText>) -> Error {
         match error {
             CheckError::Mistakes(list) => Error::Mistakes(Mistakes { source, list }),
@@ -63,7 +59,7 @@ impl Error {
         }
     }
 
-    /// The handler that it is about, if it is about one.
+    /// The handler that the error is about, if any.
     pub fn handler(&self) -> Option<&str> {
         match self {
             Error::Sources(failed) => failed.first().map(|(handler, _)| handler.as_str()),
@@ -74,7 +70,7 @@ impl Error {
     }
 }
 
-/// Without a source text, mistakes have no caret.
+/// Without the text, mistakes have no caret.
 impl From<CheckError> for Error {
     fn from(error: CheckError) -> Error {
         Error::of_check(error, None)

@@ -1,10 +1,9 @@
 //! Pipelines: from a text or a graph to a finished run.
 //!
-//! [`Pipeline`] and [`PipelineBuilder`] join the planner, the machine's profile, the device and the engine; [`Error`] is
-//! their error.
-//! Does not measure or compare pipelines: `vramp_lab` does, and nothing here depends on it.
+//! [`Pipeline`] and [`PipelineBuilder`] join the planner, the machine's profile, the device and the engine. Measuring
+//! and comparing pipelines is the task of `vramp_lab`.
 //!
-//! On the web there is only [`read`]: running takes threads.
+//! On the web only [`read`] exists: running needs threads.
 
 // The compiler proves through all of wgpu that a pipeline may be sent to a thread, which exceeds the usual limit.
 #![recursion_limit = "256"]
@@ -26,7 +25,7 @@ pub use pipeline::{Pipeline, Step};
 use vramp_plan::catalog::Catalog;
 use vramp_plan::{GraphSpec, Mistakes, SourceText};
 
-/// Reads a pipeline in text form. Reports every mistake in it at once, each with its place.
+/// Reads a pipeline in text form. Reports all mistakes at once, each with its place in the text.
 pub fn read(pipeline: &str, catalog: &Catalog) -> Result<GraphSpec, Mistakes> {
     let reading = vramp_plan::read_text(pipeline, catalog);
     if reading.mistakes.is_empty() {

@@ -1,10 +1,8 @@
-//! Pipelines: from a text or a graph to a finished run, in three calls.
+//! [`Pipeline`]: a plan, the device that it needs, and the engine that runs it.
 //!
-//! Owns the value that programs hold: a plan, the device that it needs, and the engine that runs it.
-//! Does not decide or compute: the builder asks the planner, the engine runs.
+//! The builder plans and opens the device; this type runs or steps the engine.
 //!
-//! Invariants: a pipeline owns everything it needs, so that it can be moved to a thread; a device is opened only if the
-//! plan uses one.
+//! Invariant: a pipeline owns everything that it needs, so that it can be moved to another thread.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -16,14 +14,14 @@ use vramp_runtime::{Report, RunOutcome, Stepped, Stopper, Watch};
 
 use super::{Error, PipelineBuilder};
 
-/// What a step of a pipeline came to.
+/// The result of [`Pipeline::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Something was done; more can be done at once.
+    /// Work was done, and more may be possible at once.
     Moved,
-    /// Nothing can be done before this time has passed: no frame is due.
+    /// No frame is due before this time has passed.
     Wait(Duration),
-    /// Nothing can be done before the device has finished something.
+    /// The device has to finish something first; see [`Pipeline::wait_for_device`].
     Stuck,
     /// The sources have ended, and all frames have arrived.
     Over,
@@ -31,7 +29,7 @@ pub enum Step {
 
 /// A pipeline that is planned and ready to run.
 ///
-/// Call [`Pipeline::finish`] after stepping: a pipeline that is dropped without it leaves the files it was writing
+/// Call [`Pipeline::finish`] after stepping. A pipeline that is dropped without it leaves the files that it was writing
 /// unfinished.
 ///
 /// ```
@@ -51,29 +49,30 @@ pub struct Pipeline {
     watch: Watch,
     threads: usize,
     longest: Option<Duration>,
-    /// None once it has run.
+    /// `None` after the run.
     engine: Option<Engine>,
-    /// When it was stepped first.
+    /// The time of the first step.
     started: Option<Instant>,
 }
 
 impl Pipeline {
-    /// A pipeline in text form, such as `pattern ! blur sigma=2 ! png path=out-%d.png`.
+    /// Begins a pipeline from text, such as `pattern ! blur sigma=2 ! png path=out-%d.png`.
     pub fn parse(text: impl Into<String>) -> PipelineBuilder {
         PipelineBuilder::text(text.into())
     }
 
-    /// A pipeline in TOML form.
+    /// Begins a pipeline from TOML.
     pub fn parse_toml(text: impl Into<String>) -> PipelineBuilder {
         PipelineBuilder::toml(text.into())
     }
 
-    /// A graph that was built in Rust with [`Graph::builder`].
+    /// Begins a pipeline from a graph that was built in Rust with [`Graph::builder`].
     pub fn from_spec(spec: GraphSpec) -> PipelineBuilder {
         PipelineBuilder::spec(spec)
     }
 
-    /// A graph that was checked before, against the registry that the builder is given.
+    /// Begins a pipeline from a checked graph. The graph must have been checked with the registry that the builder
+    /// uses.
     pub fn from_graph(graph: Graph) -> PipelineBuilder {
         PipelineBuilder::graph(graph)
     }
@@ -91,7 +90,7 @@ impl Pipeline {
         }
     }
 
-    /// What was decided: where everything runs, what is fused and transferred, and what that costs.
+    /// The plan: where each handler runs, what is fused and transferred, and the estimated costs.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -101,35 +100,36 @@ impl Pipeline {
         self.device.as_ref()
     }
 
-    /// Threads that rows on the host are spread over.
+    /// Threads that rows on the CPU are spread over.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Stops the run, from this thread or another.
+    /// A handle that stops the run from any thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Looks at the run while it goes on, from this thread or another.
+    /// A handle that reads the state of the run from any thread.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
 
-    /// Runs to the end of its sources, until a handler fails, until it is stopped, or as long as its options say. A run
-    /// that was stopped is not an error.
+    /// Runs until the sources end, a handler fails, the run is stopped, or the time limit of its options is reached. A
+    /// stopped run is not an error.
     pub fn run(&mut self) -> Result<Report, Error> {
         Ok(self.outcome()?.into_result()?)
     }
 
-    /// Runs like [`Pipeline::run`], and returns the report however the run ended.
+    /// Runs like [`Pipeline::run`], and returns the report even if the run failed.
     pub fn outcome(&mut self) -> Result<RunOutcome, Error> {
         Ok(self.unused()?.run(self.longest)?)
     }
 
-    /// Does what can be done now, on this thread, for programs with a loop of their own: a window, a game, a test. The
-    /// first step starts every handler. After an error or [`Stopper::stop`], every step returns [`Step::Over`]. After
-    /// [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once the frames in flight have arrived.
+    /// Runs everything that can run now, on this thread, for programs with their own loop: a window, a game, a test.
+    /// The first step starts every handler. After an error or [`Stopper::stop`], every step returns [`Step::Over`].
+    /// After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once the frames in flight have
+    /// arrived.
     ///
     /// ```
     /// use vramp::prelude::*;
@@ -168,7 +168,7 @@ impl Pipeline {
         }
     }
 
-    /// Waits a moment for the device, if something is under way there: for loops that have nothing else to do.
+    /// Waits up to 2 ms for the device if it has work in flight, for loops that have nothing else to do.
     pub fn wait_for_device(&mut self) {
         const MOMENT: Duration = Duration::from_millis(2);
         if let Some(engine) = &mut self.engine
@@ -178,8 +178,8 @@ impl Pipeline {
         }
     }
 
-    /// Ends a pipeline that was stepped: stops every handler, finishes files, and returns the report. The only error is a
-    /// handler that fails to stop: an earlier failure was returned by its step.
+    /// Ends a pipeline that was stepped: stops every handler, finishes files, and returns the report. It fails only if
+    /// a handler fails to stop; earlier failures were returned by their step.
     pub fn finish(&mut self) -> Result<Report, Error> {
         let mut engine = self.engine.take().ok_or(Error::HasRun)?;
         let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
@@ -189,7 +189,7 @@ impl Pipeline {
         }
     }
 
-    /// The engine itself, for callers with a clock of their own.
+    /// Returns the engine, for callers with their own clock.
     pub fn into_engine(mut self) -> Result<Engine, Error> {
         self.unused()
     }

@@ -1,14 +1,9 @@
 //! CPU time of this process.
-//!
-//! Owns the question to the system.
-//! Does not subtract: whoever measures does.
-//!
-//! Always: it never goes back.
 
 use std::time::Duration;
 
-/// What all threads of this process have computed so far, those that have ended too; none where the system does not
-/// tell it.
+/// The CPU time of all threads of this process so far, including threads that have ended. `None` if the system does not
+/// report it.
 pub fn cpu_time() -> Option<Duration> {
     #[cfg(unix)]
     {

@@ -1,10 +1,7 @@
-//! The two ends of a measured pipeline: a source that costs nothing, and a sink that looks at the first and last frame.
+//! The two ends of a measured pipeline: a source that costs nothing, and a sink that records the first and last frame.
 //!
-//! Owns their entries, the picture, when the two frames arrived, and the hash of the last.
-//! Does not know what was asked for.
-//!
-//! Always: every frame of a source is the same memory, held by the source too, so that nobody behind it can edit it in
-//! place; a picture is a function of size, format, seed and alpha.
+//! Invariants: every frame of a source is the same memory, which the source holds as well, so that no handler can edit
+//! it in place. An image is a function of size, format, seed and alpha.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,10 +16,9 @@ use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Registry, Set
 
 use super::clock::cpu_time;
 
-/// Hands out one picture again and again.
 static STILL: Entry = Entry {
     name: "bench-still",
-    about: "the same picture in every frame, at no cost",
+    about: "the same image in every frame, at no cost",
     example: "bench-still 64x64 ! null",
     outputs: &[Output {
         media: PortMedia::ANY,
@@ -35,7 +31,7 @@ static STILL: Entry = Entry {
         setting("size", ValueType::Size, Fallback::Required, "its size"),
         setting("format", ValueType::Format, Fallback::Is("rgba8"), "its format"),
         setting("fps", ValueType::Rate, Fallback::Is("30"), "its nominal rate"),
-        setting("seed", ValueType::Int { min: 0, max: 1 << 30 }, Fallback::Is("0"), "which picture"),
+        setting("seed", ValueType::Int { min: 0, max: 1 << 30 }, Fallback::Is("0"), "which image"),
         setting("alpha", ValueType::Int { min: 0, max: 255 }, Fallback::Is("255"), "its alpha"),
     ],
     bare: Some("size"),
@@ -44,10 +40,9 @@ static STILL: Entry = Entry {
     ..Entry::SOURCE
 };
 
-/// Looks at what arrives.
 static KEEP: Entry = Entry {
     name: "bench-keep",
-    about: "notes when the first and the last frame come",
+    about: "records when the first and the last frame arrive",
     example: "bench-still 64x64 ! bench-keep",
     inputs: &[Input::ANY],
     work: Work::NONE,
@@ -76,24 +71,22 @@ struct FrameArrival {
     cpu: Option<Duration>,
 }
 
-/// Time and work between the first frame and the last.
+/// Time and CPU time between the first and the last frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunSpan {
-    /// How long it took.
     pub took: Duration,
-    /// What all threads computed meanwhile, where that is known.
+    /// CPU time of all threads, if the system reports it.
     pub cpu: Option<Duration>,
     /// The hash of the last frame.
     pub hash: u64,
 }
 
 impl SeenFrames {
-    /// As if nothing had come.
     pub fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     }
 
-    /// From the first frame to this one, where both have come.
+    /// The span from the first frame to this one, if both have arrived.
     pub fn up_to(&self, number: u64) -> Option<RunSpan> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, (last, hash)) = seen.first.zip(seen.last).filter(|(_, (last, _))| last.number == number)?;
@@ -102,7 +95,7 @@ impl SeenFrames {
     }
 }
 
-/// Adds both kinds; what arrives is found in `last`.
+/// Adds both kinds. The sink records into `last`.
 pub(super) fn add_to(registry: &mut Registry, last: &SeenFrames) -> Result<(), EntryError> {
     let last = last.clone();
     registry.add(&STILL, |setup: &Setup<'_>| Ok(Worker::frames(StillSource::of(setup)?)))?;
@@ -119,7 +112,7 @@ struct StillSource {
 
 impl StillSource {
     fn of(setup: &Setup<'_>) -> Result<StillSource, HandlerError> {
-        let missing = || HandlerError::failed("settings are to be checked by a graph");
+        let missing = || HandlerError::failed("settings must be checked by a graph");
         let settings = setup.settings;
         let int = |key| settings.int(key).ok_or_else(missing);
         Ok(StillSource {
@@ -131,7 +124,7 @@ impl StillSource {
         })
     }
 
-    /// A smooth gradient with a little noise, and a green field in it.
+    /// A smooth gradient with a little noise, and a green rectangle in it.
     fn paint(&self, bytes: &mut [u8]) {
         if self.format != Format::Rgba8 {
             for (i, byte) in (0_u32..).zip(bytes.iter_mut()) {
@@ -163,7 +156,7 @@ impl FrameHandler for StillSource {
             Some(frame) => frame.clone(),
             None => {
                 let mut frame = call.lend(self.format, self.size)?;
-                self.paint(&mut frame.fill().ok_or_else(|| HandlerError::failed("what was just lent is held twice"))?);
+                self.paint(&mut frame.fill().ok_or_else(|| HandlerError::failed("a lent frame is held twice"))?);
                 self.frame.insert(frame).clone()
             }
         };
@@ -176,7 +169,7 @@ impl FrameHandler for StillSource {
         Ok(())
     }
 
-    /// All it ever lends is one frame, first of all: nothing has to be set aside for each of the others.
+    /// It lends only one frame, at the start, so no memory is planned for the others.
     fn can_repeat(&self) -> bool {
         true
     }

@@ -1,11 +1,11 @@
-//! Benchmarks: what one piece of work takes on this machine.
+//! Benchmarks (`vramp bench`): the time of a workload on this machine.
 //!
-//! Owns the works by name, how each is run to be measured, and the figures that come of it.
-//! Does not compare: whoever prints figures of others beside these does.
+//! A workload is a pipeline with a name. Its source sends the same image in every frame and also holds it, so no
+//! handler edits it in place. Its frames end in `null`. The first and the last frame are also read on the CPU, in
+//! whichever space they were made. Time and CPU time count between their arrivals, which excludes start and end. The
+//! hash of the last frame shows what was computed.
 //!
-//! Always: what was measured was computed, which the hash of the last frame shows; a work is its operations and nothing
-//! else: its source hands out one picture again and again, its sink drops what comes, and time counts from the first
-//! frame's arrival to the last one's, so that beginning and ending are no part of it.
+//! Comparing is left to the caller: `cargo bench --bench speed` alternates with `OpenCV` over the same workloads.
 
 mod clock;
 mod ends;
@@ -26,71 +26,51 @@ pub use workloads::{Suite, WORKLOADS, Workload};
 
 use ends::{RunSpan, SeenFrames};
 
-/// Why a work was not measured.
+/// Why a workload was not measured.
 #[derive(thiserror::Error)]
 pub enum BenchError {
-    /// Its pipeline was not built as asked, or failed.
+    /// The pipeline could not be built with these options, or failed.
     #[error(transparent)]
     Pipeline(#[from] Error),
-    /// It did not bring its last frame.
-    #[error("{work}: {frames} frames were asked for, and the last one did not arrive")]
-    NoLastFrame {
-        /// Which work.
-        work: &'static str,
-        /// How many frames.
-        frames: u64,
-    },
-    /// A work on tensors failed.
+    #[error("{work}: the last of {frames} frames did not arrive")]
+    NoLastFrame { work: &'static str, frames: u64 },
     #[error("{work}: {problem}")]
-    Tensor {
-        /// Which work.
-        work: &'static str,
-        /// Why.
-        problem: vramp_tensor::TensorError,
-    },
-    /// A work on tensors was to run on the device, and did not.
-    #[error("{work}: the device was given nothing to compute")]
-    NotOnDevice {
-        /// Which work.
-        work: &'static str,
-    },
+    Tensor { work: &'static str, problem: vramp_tensor::TensorError },
+    #[error("{work}: it was to run on the gpu, but nothing was dispatched there")]
+    NotOnDevice { work: &'static str },
 }
 
 vramp_plan::debug_as_display!(BenchError);
 
-/// What a work takes.
+/// The measured times of a workload. Its fields are the JSON keys.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measurement {
-    /// Who computed it.
+    /// The program that computed it.
     pub peer: &'static str,
-    /// What.
     pub work: &'static str,
-    /// The size of what comes in.
+    /// The size of the input.
     pub size: String,
-    /// Threads on the host.
+    /// Threads on the CPU.
     pub threads: usize,
-    /// `cpu`, or the API of the device that took part.
+    /// `cpu`, or the graphics API if a GPU took part.
     pub backend: String,
-    /// Time of a frame in the middle one of several runs.
+    /// Time per frame in the median run.
     pub ms_median: f64,
-    /// And in the quickest.
+    /// Time per frame in the quickest run.
     pub ms_min: f64,
-    /// CPU time of a frame, of all threads, in the middle run; none where the system does not tell it.
+    /// CPU time per frame of all threads, in the median run. `None` if the system does not report it.
     pub cpu_ms: Option<f64>,
-    /// Frames in a second.
     pub fps: f64,
     /// Frames in all runs.
     pub reps: u64,
-    /// Of the last frame, XXH64 as `probe` prints it.
+    /// XXH64 of the last frame, as `probe` prints it.
     pub hash: String,
 }
 
-/// How works are measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// How many runs.
     pub runs: usize,
-    /// How long each of them should take.
+    /// The aimed duration of a run.
     pub run: Duration,
 }
 
@@ -100,22 +80,21 @@ impl Default for Effort {
     }
 }
 
-/// Runs works and keeps what they end in.
+/// Runs workloads and measures them.
 pub struct Bench {
     registry: Registry,
     last: SeenFrames,
 }
 
 impl Bench {
-    /// Ready to measure.
     pub fn new() -> Bench {
         let (mut registry, last) = (vramp_handlers::registry(), SeenFrames::default());
         ends::add_to(&mut registry, &last).expect("tests add the two kinds");
         Bench { registry, last }
     }
 
-    /// Measures a work at a size, in runs with these options; `with` adds what a builder is given besides, such as the
-    /// choice of a device.
+    /// Measures a workload at a size, with these options. `with` can change the builder further, such as the choice of
+    /// a device.
     pub fn measure(
         &self,
         work: &Workload,
@@ -125,7 +104,7 @@ impl Bench {
         with: impl Fn(PipelineBuilder) -> PipelineBuilder,
     ) -> Result<Measurement, BenchError> {
         let run = |frames: u64| self.run(work, size, frames, options, &with);
-        // Drivers compile, and memory is touched first, in a run of its own.
+        // Drivers compile and memory is first touched in runs that do not count.
         let mut frames = 4;
         let mut one = run(frames)?;
         loop {
@@ -187,12 +166,12 @@ impl Default for Bench {
     }
 }
 
-/// Fewer frames than this are mostly a beginning and an end.
+/// With fewer frames, starting and ending dominate.
 const LEAST_FRAMES: u64 = 16;
-/// More make no run any better.
+/// More frames do not improve a measurement.
 const MOST_FRAMES: u64 = 20_000;
 
-/// One run; the first frame is not counted.
+/// One run. The first frame is not counted.
 struct MeasuredRun {
     frames: u64,
     span: RunSpan,

@@ -1,10 +1,8 @@
-//! Works on tensors.
+//! Workloads on tensors.
 //!
-//! Owns the list, and how each is set up and run.
-//! Does not choose a side: whoever measures gives a context.
-//!
-//! Always: what an op makes on a device is brought to the host within the time that counts, since that is what others
-//! are measured with too; what it makes on the host is there already. A device that dispatched nothing is an error.
+//! The caller's context decides whether they run on the CPU or on the GPU. Results on a GPU are read back within the
+//! measured time, because other libraries are measured the same way; results on the CPU need no readback. A GPU that
+//! dispatched nothing is an error.
 
 use std::time::{Duration, Instant};
 
@@ -14,20 +12,18 @@ use vramp_tensor::{Context, Expr, Tensor, TensorError};
 use super::clock::cpu_time;
 use super::{BenchError, Effort, Measurement};
 
-/// One piece of work on tensors.
 #[derive(Clone, Copy)]
 pub struct TensorWorkload {
-    /// Its name.
     pub name: &'static str,
-    /// Its size, in words.
+    /// The size, for people.
     pub size: &'static str,
     make: fn(&Context) -> Result<WorkloadFn, TensorError>,
 }
 
-/// What is run again and again, and gives what it makes.
+/// The repeated part of a workload; returns its results.
 type WorkloadFn = Box<dyn FnMut(&Context) -> Result<Vec<Tensor>, TensorError>>;
 
-/// Every work on tensors, under the names that others measure them by.
+/// Every workload on tensors, under the names that other libraries' benchmarks use.
 pub static TENSOR_WORKLOADS: &[TensorWorkload] = &[
     work("matmul_f32_512", "512", |context| matmul(context, 512)),
     work("matmul_f32_1024", "1024", |context| matmul(context, 1024)),
@@ -52,7 +48,7 @@ pub static TENSOR_WORKLOADS: &[TensorWorkload] = &[
         Ok(Box::new(move |context| {
             let tensor = context.tensor(&values, &[values.len()])?;
             tensor.settle()?;
-            // As if something on the device had changed them: they have to come down again.
+            // As if the device had written to the tensor: its values have to be downloaded again.
             if context.device().is_some() {
                 tensor.was_written();
             }
@@ -83,12 +79,12 @@ impl std::fmt::Debug for TensorWorkload {
 }
 
 impl TensorWorkload {
-    /// Measures it in a context.
+    /// Measures the workload in a context.
     pub fn measure(&self, context: &Context, effort: Effort) -> Result<Measurement, BenchError> {
         let failed = |problem| BenchError::Tensor { work: self.name, problem };
         let mut run = (self.make)(context).map_err(failed)?;
         let device = context.device();
-        // On a device what is made is read each time, on the host it is there.
+        // Results on a device are read back each time.
         let mut once = || -> Result<Vec<Vec<f32>>, TensorError> {
             let made = run(context)?;
             if device.is_none() {
@@ -96,7 +92,7 @@ impl TensorWorkload {
             }
             context.read_all(&made.iter().collect::<Vec<_>>())
         };
-        // Kernels are compiled, and memory is touched first.
+        // Kernels are compiled and memory is first touched in runs that do not count.
         for _ in 0..2 {
             once().map_err(failed)?;
         }
@@ -141,9 +137,9 @@ impl TensorWorkload {
     }
 }
 
-/// Fewer runs than this have no middle.
+/// The minimum of runs for a median.
 const LEAST: usize = 7;
-/// However long somebody wants to wait.
+/// The limit, even if a longer measurement is requested.
 const MOST: Duration = Duration::from_secs(600);
 
 fn matmul(context: &Context, side: usize) -> Result<WorkloadFn, TensorError> {
@@ -151,12 +147,12 @@ fn matmul(context: &Context, side: usize) -> Result<WorkloadFn, TensorError> {
     Ok(Box::new(move |_| Ok(vec![a.matmul(&b)?])))
 }
 
-/// Eight elementwise ops in a row.
+/// Eight elementwise ops in sequence.
 fn chain(x: &Expr) -> Expr {
     x.mul(1.2).add(0.1).relu().sub(0.3).tanh().mul(0.5).sigmoid().square()
 }
 
-/// Values between -1 and 1, the same every time.
+/// Values between -1 and 1, always the same.
 fn noise(context: &Context, lengths: &[usize]) -> Result<Tensor, TensorError> {
     let mut state = 1_u32;
     let values: Vec<f32> = (0..lengths.iter().product())

@@ -1,30 +1,26 @@
-//! Works: what is measured, by name.
+//! The workloads on frames, by name.
 //!
-//! Owns the list, and the pipeline that each work is.
-//! Does not run any.
-//!
-//! Always: a work's last handler is called `out`; works that others measure too have the names that they have there.
+//! Invariants: a workload's last handler is called `out`. Workloads that other libraries are measured with have the
+//! same names there.
 
 use std::fmt;
 
 use vramp_plan::Size;
 
-/// Works that belong together.
+/// A group of workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
     /// One operation each.
     Filters,
-    /// Several in a row.
+    /// Several operations each.
     Pipelines,
     /// Ops on tensors.
     Tensor,
 }
 
 impl Suite {
-    /// Every suite.
     pub const ALL: [Suite; 3] = [Suite::Filters, Suite::Pipelines, Suite::Tensor];
 
-    /// The word used in text.
     pub const fn name(self) -> &'static str {
         match self {
             Suite::Filters => "filters",
@@ -43,22 +39,19 @@ impl fmt::Display for Suite {
 /// A pipeline to measure, by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// Its name.
     pub name: &'static str,
-    /// Where it belongs.
     pub suite: Suite,
-    /// Its pipeline up to `out`; `SIZE` stands for the size, `HALF` for half of it.
+    /// The pipeline up to `out`. `SIZE` is replaced by the size, `HALF` by half of it.
     pipeline: &'static str,
 }
 
 impl Workload {
-    /// The work of this name.
     pub fn named(name: &str) -> Option<&'static Workload> {
         WORKLOADS.iter().find(|work| work.name == name)
     }
 
-    /// Its pipeline at a size. All frames are dropped, but for the first and the last of so many: these are looked at,
-    /// on the host, wherever they were made.
+    /// The pipeline at a size. It drops all frames except the first and the last, which are read on the CPU, in
+    /// whichever space they were made.
     pub(super) fn text(&self, size: Size, frames: u64) -> String {
         let half = Size { width: (size.width / 2).max(1), height: (size.height / 2).max(1) };
         let pipeline = self.pipeline.replace("SIZE", &size.to_string()).replace("HALF", &half.to_string());
@@ -79,7 +72,7 @@ const CONVOLVE5: &str = "bench-still SIZE ! convolve kernel=-2,-1,0,1,2,3,4,-2,-
 const CONVOLVE7: &str = "bench-still SIZE ! convolve kernel=-3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0,1,2,3,4,5,\
     -3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0,1,2,3,4,5,-3,-2,-1,0 divisor=32 name=out";
 
-/// Every work on frames.
+/// Every workload on frames.
 pub static WORKLOADS: &[Workload] = &[
     filter("brightness_contrast", "bench-still SIZE ! contrast 1.2 ! brightness 0.0392157 name=out"),
     filter("gamma", "bench-still SIZE ! gamma 2.2 name=out"),

@@ -1,9 +1,9 @@
-//! From a time to a figure: what a plan does not explain yet.
+//! Fits the rate of one handler to a measured time.
 //!
-//! Owns the fitting of one handler's rate, through the planner's own prices.
-//! Does not know formulas of costs: it asks what the plan costs with the handler at no cost, and with it at a known one.
+//! It has no cost formulas of its own: it asks the planner for the cost of the plan with the handler free, and with the
+//! handler at a known rate.
 //!
-//! Always: a plan of what was measured costs what was measured, as far as one rate can make it so.
+//! Invariant: a plan of the measured pipeline costs the measured time, as far as one rate can achieve that.
 
 use vramp_plan::{Profile, Rates, Size, Space};
 
@@ -11,10 +11,10 @@ use super::CalibrateError;
 use super::fit::{measured, rate};
 use super::timer::{PipelineTimer, TimedPiece};
 
-/// So fast that it costs nothing.
+/// A rate so high that the handler costs nothing.
 const FREE: f64 = 1e12;
 
-/// Measures a piece at two sizes and gives all of these handlers the rate that explains it.
+/// Measures pieces at two sizes and gives all of these handlers the rate that explains the times.
 pub(super) fn handler(
     timer: &PipelineTimer<'_>,
     keys: &[&str],
@@ -41,7 +41,7 @@ pub(super) fn handler(
     Ok(())
 }
 
-/// The handler's units of work in a plan of a piece, and the time that nothing else explains.
+/// The handler's units of work in the plan of a piece, and the part of the time that no other figure explains.
 fn point(
     timer: &PipelineTimer<'_>,
     keys: &[&str],
@@ -59,9 +59,9 @@ fn point(
         timer.cost_ns(piece, size, &trial)
     };
     let free = priced(FREE)?;
-    // A million units a second are a unit in a thousand nanoseconds.
+    // At a rate of one million units a second, a unit takes a thousand nanoseconds.
     let units = (priced(1.0)? - free) / 1e3;
-    // What is lost in noise is at least a fiftieth of the whole.
+    // Noise can make the remainder vanish; it is at least a fiftieth of the whole.
     Ok((units, (ns - free).max(ns / 50.0)))
 }
 

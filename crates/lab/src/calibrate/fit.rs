@@ -1,30 +1,27 @@
-//! Two points and the line through them; rates from times.
+//! The arithmetic of calibration: a line through two points, and rates from times.
 //!
-//! Owns the arithmetic of a calibration.
-//! Does not measure.
-//!
-//! Always: what comes out is finite and above zero, however noisy what came in was.
+//! Invariant: every result is finite and above zero, however noisy the input.
 
 use vramp_plan::{Figure, FigureOrigin};
 
-/// A time that grows linearly with an amount: the time at zero, and the time per unit.
+/// A time that grows linearly with an amount: `start` at zero, plus `slope` per unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LinearFit {
     pub start: f64,
     pub slope: f64,
 }
 
-/// The least that anything takes, in nanoseconds: figures have to be above zero.
+/// The shortest time that counts, in nanoseconds: figures have to be above zero.
 const LEAST_NS: f64 = 1.0;
 
 impl LinearFit {
-    /// Through two points of an amount and a time in nanoseconds, the smaller amount first. Neither the start nor the
-    /// slope is ever below nothing: where noise says so, it is the other one that explains the times.
+    /// The line through two points of amount and time in nanoseconds, the smaller amount first. Start and slope are
+    /// never negative: if noise makes one of them so, the other one alone explains the times.
     pub fn through(small: (f64, f64), large: (f64, f64)) -> LinearFit {
         let [(x1, y1), (x2, y2)] = [small, large].map(|(x, y)| (x.max(1.0), y.max(LEAST_NS)));
         let slope = (y2 - y1) / (x2 - x1).max(1.0);
         if slope <= 0.0 {
-            // More takes no longer: all of it is the start.
+            // The larger amount took no longer, so the start is everything.
             return LinearFit { start: y1.min(y2), slope: LEAST_NS / x2 };
         }
         let start = y1 - slope * x1;
@@ -35,17 +32,17 @@ impl LinearFit {
     }
 }
 
-/// The rate that is as wrong by as little as possible for all of these, each the units of work and the time they took.
+/// The rate with the least relative error over all points, each the units of work and the time they took.
 pub(super) fn rate(points: &[(f64, f64)]) -> f64 {
     let logs = points.iter().map(|(units, ns)| (units.max(1e-3) / ns.max(LEAST_NS)).ln());
-    // Units a nanosecond are thousands of a million units a second.
+    // One unit per nanosecond is a thousand million units a second.
     let mean = logs.sum::<f64>() / points.len().max(1) as f64;
     (mean.exp() * 1e3).clamp(1e-6, 1e12)
 }
 
-/// A figure that was measured, in a form that people can read.
+/// A measured figure, rounded for people.
 pub(super) fn measured(value: f64, how: &str) -> Figure {
-    // Four digits are more than any of these figures is worth.
+    // None of these figures is precise to more than four digits.
     let digits = 4 - value.abs().log10().floor() as i32 - 1;
     let scale = 10_f64.powi(digits.clamp(-15, 15));
     let rounded = (value * scale).round() / scale;
@@ -79,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_rate_lies_in_the_middle_of_what_was_seen() {
-        // A unit in a nanosecond is a thousand million a second; 4 times as much and as little are equally wrong.
+        // One unit per nanosecond is a thousand million a second; errors by a factor of 4 up and down weigh the same.
         assert!((rate(&[(1e6, 1e6)]) - 1e3).abs() < 1e-6);
         assert!((rate(&[(1e6, 4e6), (1e6, 0.25e6)]) - 1e3).abs() < 1e-6);
     }

@@ -1,14 +1,24 @@
-//! Calibration: what this machine really takes, as a profile.
+//! Calibration (`vramp devices --calibrate`): measures this machine and makes a profile of it.
 //!
-//! Owns the order in which figures are found out, and which are left as estimates.
-//! Does not pick an adapter, does not say anything, and does not decide by what it found: plans do.
+//! Every figure comes from pipelines of built-in handlers, run like any other: a solid image at several sizes (calls,
+//! cache and memory of the CPU), chains of dispatches, both transfers, files, and every runnable handler with a kernel
+//! except `lut`, which needs a file. Handlers are measured in both spaces and at two sizes. A step's cost is the time
+//! of the whole pipeline beyond what the figures so far explain; the planner itself computes that part. So a plan of a
+//! measured pipeline costs what was measured. Figures that cannot be measured keep the value of the adapter's class and
+//! are marked as estimates.
 //!
-//! Every figure comes from real pipelines of real handlers, run as any other. What a step takes is what the whole
-//! pipeline takes beyond what the figures so far explain, and the planner itself says how much that is. So a plan of such
-//! a pipeline costs what was measured. Time is wall time per frame of a run without pace, where it was quickest, since
-//! other programs only ever add to it.
+//! Time is wall time per frame of an unpaced run, taken from its quickest parts because other programs only ever add to
+//! it (the `stopwatch` sink). Before handlers are measured on the GPU, each class of kernels is tuned.
 //!
-//! Always: every figure is finite, above zero and says how it was measured; nothing is kept when it is interrupted.
+//! The result is stored as a profile file next to the list of adapters ([`keep`]). Its first lines record what it
+//! depends on: adapter, driver, processor, threads, vramp's version, and whether it was an optimized build. A file that
+//! does not match, or is incomplete, is not used. Pipelines are planned with the profile by default, and such plans
+//! print `calibrated:` and the device's name. The CPU's part is stored once more for `--cpu`.
+//!
+//! Choosing an adapter and printing progress is up to the caller.
+//!
+//! Invariants: every figure is finite, above zero, and records how it was measured. An interrupted calibration keeps
+//! nothing.
 //!
 //! ```no_run
 //! use vramp::calibrate::{Calibration, keep};
@@ -48,27 +58,24 @@ pub use stopwatch::Stopwatch;
 pub use tune::variants;
 pub use vramp_machine::calibrated::{Calibrated, figures_of, keep, known};
 
-/// Why there is no calibration.
+/// Why a calibration failed.
 #[derive(thiserror::Error)]
 pub enum CalibrateError {
-    /// It was interrupted.
-    #[error("interrupted; nothing was kept, and plans go on with the figures they had")]
+    #[error("interrupted; no measurement was kept, and plans use the same figures as before")]
     Interrupted,
-    /// A pipeline that is measured was not built, or failed.
+    /// A measured pipeline could not be built, or failed.
     #[error(transparent)]
     Pipeline(#[from] Error),
 }
 
 vramp_plan::debug_as_display!(CalibrateError);
 
-/// How far a calibration has come.
+/// The progress of a calibration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalibrationProgress {
-    /// Finished steps.
     pub done: usize,
-    /// Steps in all.
     pub of: usize,
-    /// The step that runs now, for people.
+    /// The current step, for people.
     pub what: String,
 }
 
@@ -81,17 +88,17 @@ pub struct Calibration<'a> {
     slowed: u32,
 }
 
-/// Sizes and times of the measurements.
+/// The sizes and durations of the measurements.
 #[derive(Debug, Clone, Copy)]
 struct Thoroughness {
     small: Size,
     large: Size,
-    /// How long one run should take.
+    /// The aimed duration of one run.
     run_ms: f64,
     runs: usize,
-    /// The size at which variants are compared.
+    /// The image size at which variants are compared.
     tuned_at: Size,
-    /// Sizes beyond the large one, to find where the cache ends.
+    /// Sizes beyond `large`, to find where the cache ends.
     beyond: &'static [Size],
 }
 
@@ -108,7 +115,7 @@ const THOROUGH: Thoroughness = Thoroughness {
     beyond: &[size(1920, 1080), size(2560, 1440), size(3840, 2160)],
 };
 
-/// After this long, it hurries.
+/// After this long, the remaining steps are measured with less effort.
 const LONG: Duration = Duration::from_secs(20);
 
 const HASTY: Thoroughness = Thoroughness {
@@ -121,12 +128,12 @@ const HASTY: Thoroughness = Thoroughness {
 };
 
 impl<'a> Calibration<'a> {
-    /// Of the host and this device, or of the host alone.
+    /// Calibrates the CPU and this device, or the CPU alone.
     pub fn on(device: Option<&'a Device>) -> Calibration<'a> {
         Calibration { device, hear: Box::new(|_| {}), stop: Arc::default(), effort: THOROUGH, slowed: 1 }
     }
 
-    /// Tells somebody how far it is.
+    /// Calls a function with the progress before every step.
     #[must_use]
     pub fn listener(mut self, hear: impl Fn(&CalibrationProgress) + 'a) -> Self {
         self.hear = Box::new(hear);
@@ -140,14 +147,14 @@ impl<'a> Calibration<'a> {
         self
     }
 
-    /// Small pictures and short runs: figures of the right kind that are not worth much.
+    /// Small images and short runs, for tests: the profile is complete, but its figures are imprecise.
     #[must_use]
     pub fn hasty(mut self) -> Self {
         self.effort = HASTY;
         self
     }
 
-    /// Computes every band of rows on the host this many times: for tests of placement.
+    /// Computes every band of rows on the CPU this many times, for tests of placement.
     #[doc(hidden)]
     #[must_use]
     pub fn slowed(mut self, times: u32) -> Self {
@@ -155,7 +162,7 @@ impl<'a> Calibration<'a> {
         self
     }
 
-    /// Measures.
+    /// Runs all measurements.
     pub fn measure(self) -> Result<Profile, CalibrateError> {
         let adapter = self.device.map(Device::adapter);
         let threads = calibrated::threads();
@@ -164,7 +171,7 @@ impl<'a> Calibration<'a> {
             None => format!("this machine without a device: {}", calibrated::processor()),
             Some(adapter) => format!("{} ({}) and {}", adapter.name, adapter.driver_version, calibrated::processor()),
         };
-        profile.cpu.threads = measured(threads as f64, "asked of the system");
+        profile.cpu.threads = measured(threads as f64, "reported by the system");
         inherit(&mut profile);
         let (mut registry, stopwatch) = (registry(), Stopwatch::default());
         stopwatch.add_to(&mut registry).map_err(Error::Entry)?;
@@ -179,7 +186,8 @@ impl<'a> Calibration<'a> {
             if self.stop.load(Ordering::Acquire) {
                 return Err(CalibrateError::Interrupted);
             }
-            // A machine that is slow or busy is not kept for minutes: what is left is measured once.
+            // On a slow or busy machine, the remaining figures are measured once: a calibration should not take
+            // minutes.
             if started.elapsed() > LONG {
                 (timer.effort.runs, timer.effort.run_ms) = (1, effort.run_ms / 2.0);
             }
@@ -191,12 +199,11 @@ impl<'a> Calibration<'a> {
     }
 }
 
-/// Marks what came with the class of the adapter: whatever is not measured stays an estimate.
+/// Marks the figures of the adapter's class as estimates. Measured ones replace them.
 fn inherit(profile: &mut Profile) {
     let class = profile.name().to_owned();
     steps::each_rate(profile, |figure| {
         let (FigureOrigin::From(words) | FigureOrigin::Estimate(words)) = &figure.origin else { return };
-        figure.origin =
-            FigureOrigin::Estimate(format!("nothing of this class could be measured; {class} says: {words}"));
+        figure.origin = FigureOrigin::Estimate(format!("not measured on this machine; from {class}: {words}"));
     });
 }

@@ -1,7 +1,6 @@
-//! A folder for files that sinks write while they are measured.
+//! A temporary folder for the files that sinks write while they are measured.
 //!
-//! Owns the folder: it is gone when the calibration is over, however that ends.
-//! Does not know which files there will be.
+//! It is deleted when the calibration ends, however it ends.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,11 +8,11 @@ use std::path::PathBuf;
 pub(super) struct ScratchFolder(PathBuf);
 
 impl ScratchFolder {
-    /// A new folder among the system's temporary files; none where there is no room for one.
+    /// Creates a folder among the system's temporary files. `None` if that fails.
     pub fn make() -> Option<ScratchFolder> {
         let path = std::env::temp_dir().join(format!("vramp-calibrate-{}", std::process::id()));
         let text = path.to_str()?;
-        // Its name becomes a part of pipelines, in quotes.
+        // The path becomes part of a pipeline's text, in quotes.
         if text.contains(['"', '\\', '%']) {
             return None;
         }
@@ -21,7 +20,7 @@ impl ScratchFolder {
         Some(ScratchFolder(path))
     }
 
-    /// A file in it, as a setting's value.
+    /// The path of a file in it, as a setting's value.
     pub fn file(&self, name: &str) -> String {
         format!("\"{}\"", self.0.join(name).display())
     }

@@ -1,9 +1,10 @@
 //! The steps of a calibration: which pipelines show which figures.
 //!
-//! Owns the lists of what needs pieces of its own, the way to all other handlers, and the few figures that are not the rate of a handler: calls, memory, dispatches, submits, transfers.
-//! Does not run or price a pipeline itself.
+//! Lists the handlers that need their own pieces, finds all others in the registry, and measures the figures that are
+//! not the rate of a handler: calls, memory, dispatches, submits, transfers. Timing is in [`timer`](super::timer),
+//! rates in [`cost_of`].
 //!
-//! Always: a figure is used only behind the step that measured it.
+//! Invariant: a figure is used only after the step that measured it.
 
 use vramp_plan::catalog::{Class, Entry, Fallback, Family, KernelRule, ValueType};
 use vramp_plan::{Figure, Profile, Size, Space};
@@ -17,8 +18,8 @@ use super::{CalibrateError, Thoroughness, cost_of, size, tune};
 const SOLID: &str = "pattern kind=solid size=SIZE ! null";
 const PATTERNS: [&str; 6] = ["bars", "ball", "checker", "noise", "gradient", "disc"];
 
-/// Kinds that share a kernel or need settings of their own, and what is put behind a solid picture to measure them. Others
-/// are found in the registry ([`unlisted`]).
+/// Kinds that share a kernel or need settings, and the handlers that are put after a solid image to measure them. Other
+/// kinds are found in the registry ([`unlisted`]).
 const FILTERS: [(&[&str], &[&str]); 15] = [
     (&["brightness", "contrast", "gamma", "invert"], &["gamma 2.2"]),
     (&["colormatrix", "hue", "saturation"], &["saturation 0.7"]),
@@ -36,7 +37,7 @@ const FILTERS: [(&[&str], &[&str]); 15] = [
     (&["warp"], &["warp m=0.95,-0.2,12,0.2,0.95,-8"]),
     (&["waveform.luma"], &["waveform luma"]),
 ];
-/// By itself: it takes longest.
+/// Measured last, because it takes longest.
 const BLUR: (&[&str], &[&str]) = (&["blur"], &["blur sigma=2"]);
 const MIX: &str =
     "pattern kind=solid size=SIZE ! m.a ; pattern kind=solid size=SIZE ! m.b ; mix mode=MODE name=m ! null";
@@ -50,7 +51,7 @@ const MODES: [(&str, &str); 6] = [
     ("mix.screen", "screen"),
     ("mix.difference", "difference"),
 ];
-/// Formats that stand for all of them.
+/// Formats that represent all others.
 const CONVERSIONS: [(&str, &str); 4] = [
     ("convert.i420", "convert i420"),
     ("convert.nv12", "convert nv12"),
@@ -58,27 +59,28 @@ const CONVERSIONS: [(&str, &str); 4] = [
     ("convert.rgba8", "convert i420 ! convert rgba8"),
 ];
 
-/// A picture so small that only the way to the device takes time.
+/// An image so small that only the overhead of using the device takes time.
 const TINY: Size = size(32, 32);
 
 pub(super) enum CalibrationStep {
-    /// Calls, cache and memory of the host.
+    /// Calls, cache and memory of the CPU.
     Host,
-    /// Dispatches, submits and memory of the device.
+    /// Dispatches, submits and memory of the GPU.
     Device,
-    /// Both transfers.
     Transfers,
-    /// A class's variant.
+    /// The variant of a class of kernels.
     Tune(Class),
-    /// The rate of some kinds.
-    Handler { keys: Vec<&'static str>, pieces: Vec<TimedPiece> },
-    /// Drawing a picture from a file.
+    /// The rate that these kinds share.
+    Handler {
+        keys: Vec<&'static str>,
+        pieces: Vec<TimedPiece>,
+    },
+    /// Drawing an image from a file.
     Overlay(Space),
     /// Writing files.
     Files,
 }
 
-/// All steps, in order.
 pub(super) fn all(registry: &Registry, device: bool) -> Vec<CalibrationStep> {
     let mut steps = vec![CalibrationStep::Host];
     handlers(&mut steps, registry, Space::Cpu);
@@ -121,8 +123,8 @@ fn handlers(steps: &mut Vec<CalibrationStep>, registry: &Registry, space: Space)
     steps.push(CalibrationStep::Overlay(space));
 }
 
-/// Filters and drawings with a kernel that no list names: each under its defaults or, if it has settings without a default,
-/// as in its example. Leaves out what needs a second input or a file.
+/// Filters and drawings with a kernel that no list names, each with its defaults or, if it has a setting without a
+/// default, as in its example. Leaves out handlers that need a second input or a file.
 fn unlisted(registry: &Registry, space: Space) -> Vec<(&'static str, &'static str)> {
     let listed: Vec<&str> = FILTERS.iter().chain([&BLUR]).flat_map(|(keys, _)| keys.iter().copied()).collect();
     let is_measured = |entry: &&Entry| {
@@ -152,7 +154,7 @@ fn behind_solid(text: &str, space: Space) -> TimedPiece {
 }
 
 impl CalibrationStep {
-    /// What it measures, in words.
+    /// The measured figures, for people.
     pub fn what(&self) -> String {
         match self {
             CalibrationStep::Host => "calls and memory on the cpu".to_owned(),
@@ -175,7 +177,7 @@ impl CalibrationStep {
         folder: Option<&ScratchFolder>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<(), CalibrateError> {
-        // Everything else rests on these, so they are worth more runs.
+        // All other figures depend on these, so they get more runs.
         let thorough = PipelineTimer { effort: Thoroughness { runs: 4 * timer.effort.runs, ..timer.effort }, ..*timer };
         match (self, folder) {
             (CalibrationStep::Host, _) => host(&thorough, profile, stopped),
@@ -183,24 +185,24 @@ impl CalibrationStep {
             (CalibrationStep::Transfers, _) => transfers(&thorough, profile, stopped),
             (CalibrationStep::Tune(class), _) => tune::tune(timer, *class, profile, stopped),
             (CalibrationStep::Handler { keys, pieces }, _) => {
-                // All others are measured behind a solid picture.
+                // All other handlers are measured after a solid image.
                 let timer = if keys[0] == "pattern.solid" { &thorough } else { timer };
                 cost_of::handler(timer, keys, pieces, profile, stopped)
             }
             (CalibrationStep::Overlay(space), Some(folder)) => overlay(timer, *space, profile, folder, stopped),
             (CalibrationStep::Files, Some(folder)) => files(timer, profile, folder, stopped),
-            // Without a place for files their figures stay those of the class.
+            // Without a folder for files, these figures stay those of the class.
             (CalibrationStep::Overlay(_) | CalibrationStep::Files, None) => Ok(()),
         }
     }
 }
 
-/// A solid picture is one pass over memory and nothing else.
+/// A solid image is one pass over memory and nothing else.
 fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
     let piece = TimedPiece::new(SOLID, Space::Cpu);
-    let how = "a solid picture is one pass over memory";
+    let how = "a solid image is one pass over memory";
     profile.cpu.rates.handlers.insert("pattern.solid".to_owned(), measured(1e7, how));
-    // Bytes as the planner sees them: more for each thread where rows are not spread over all of them.
+    // Bytes as the planner prices them: more per thread if rows are not spread over all threads.
     let mut unit = profile.clone();
     (unit.cpu.call_us.value, unit.cpu.cache_gb_s.value, unit.cpu.memory_gb_s.value) = (1e-6, 1.0, 1.0);
     unit.cpu.cache_bytes.value = 1e15;
@@ -225,12 +227,12 @@ fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> 
     let cpu = &mut profile.cpu;
     cpu.call_us = measured(line.start / 1e3, &how);
     cpu.cache_gb_s = measured(passes[0].1, &how);
-    // Beyond the cache is what is no quicker than the middle between the quickest and the largest picture.
+    // A size is beyond the cache if its rate is below the geometric mean of the quickest and the largest image's rates.
     let (largest, slowest) = *passes.last().unwrap_or(&passes[0]);
     let middle = (passes[0].1 * slowest).sqrt();
     let within = passes.iter().filter(|(_, gb_s)| *gb_s >= middle).map(|(bytes, _)| *bytes).fold(passes[0].0, f64::max);
     let seen: Vec<String> = passes.iter().map(|(bytes, gb_s)| format!("{:.1} MB at {gb_s:.1}", bytes / 1e6)).collect();
-    let how = format!("solid pictures of {} GB/s", seen.join(", "));
+    let how = format!("solid images of {} GB/s", seen.join(", "));
     cpu.cache_bytes = measured(within, &how);
     cpu.memory_gb_s = measured(if largest > within { slowest } else { passes[0].1.min(slowest) }, &how);
     Ok(())
@@ -247,7 +249,7 @@ fn device(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -
     let fused = timer.frame_ns(&chain(4), large, profile, stopped)?;
     let unfused = timer.frame_ns(&chain(4).unfused(), large, profile, stopped)?;
     let alone = timer.frame_ns(&chain(0), large, profile, stopped)?;
-    // Four wires, each a store, a load and a dispatch; and a store is no more than all that a solid picture takes.
+    // Each of the four links costs a store, a load and a dispatch. A store takes at most as long as a solid image.
     let store_ns = (alone - line.start - line.slope).max(alone / 50.0);
     let pass_ns = (((unfused - fused) / 4.0 - line.slope).max(unfused / 400.0) / 2.0).min(store_ns);
     let Some(gpu) = &mut profile.gpu else { return Ok(()) };
@@ -264,8 +266,8 @@ fn transfers(
     profile: &mut Profile,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), CalibrateError> {
-    // With nothing else to do on the device: behind a kernel, a transfer hides. What the host does for the source hides
-    // behind the transfer instead, so it must be little.
+    // The device must have nothing else to do, because a transfer overlaps with kernels. The source's work on the CPU
+    // overlaps with the transfer, so it must be small.
     let timer = PipelineTimer { slowed: 1, ..*timer };
     let up = TimedPiece::new(SOLID, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Gpu);
     let there_and_back = "pattern kind=solid size=SIZE ! upload ! download ! null";
@@ -307,7 +309,7 @@ fn overlay(
     cost_of::handler(timer, &["overlay"], &[piece], profile, stopped)
 }
 
-/// One codec and one pipe stand for all of them.
+/// One codec and one pipe represent all others.
 fn files(
     timer: &PipelineTimer<'_>,
     profile: &mut Profile,
@@ -322,14 +324,14 @@ fn files(
     if let Some(figure) = rates.handlers.get("png") {
         rates.codec = figure.clone();
     }
-    // The source of that name is another one.
+    // The source `raw` has another cost under the same name.
     if let Some(figure) = rates.handlers.remove("raw") {
         rates.moved = figure;
     }
     Ok(())
 }
 
-/// Gives each class the rate of the kind that stands for it.
+/// Gives each class of work the rate of the kind that represents it.
 pub(super) fn classes(profile: &mut Profile) {
     for space in Space::RANKED {
         let Some(rates) = cost_of::rates(profile, space) else { continue };
@@ -351,7 +353,7 @@ pub(super) fn classes(profile: &mut Profile) {
     }
 }
 
-/// Shows every rate of a class to somebody.
+/// Calls a function with every class's rate.
 pub(super) fn each_rate(profile: &mut Profile, mut look: impl FnMut(&mut Figure)) {
     for space in Space::RANKED {
         let Some(rates) = cost_of::rates(profile, space) else { continue };

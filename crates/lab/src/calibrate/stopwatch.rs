@@ -1,11 +1,11 @@
-//! A sink that notes when frames come, and what that says about their time.
+//! A sink that records when frames arrive, and the time per frame that follows from it.
 //!
-//! Owns the notes of one run, and how a busy machine is seen through: the time is that of the quicker windows of a run,
-//! a few frames each, since whatever else runs only ever adds to it, and starting is not a part of it; or that of the
-//! whole, without the time for which busy threads were kept waiting, whichever is less.
-//! Does not look at a frame; like `null`, it takes them on either side.
+//! Other programs must not count. The result is the smaller of two times: that of the quicker windows of a run, a few
+//! frames each, because other programs only ever add to it; and that of the whole run, less the share for which busy
+//! threads waited for a processor ([`Accounts`], Linux's `schedstat`). Starting the run is in neither.
 //!
-//! Always: a run with too few frames says nothing.
+//! Like `null`, the sink accepts frames in either space and does not read them. A run with too few frames has no
+//! result.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use vramp_machine::calibrated::threads;
 
 static ENTRY: Entry = Entry {
     name: "stopwatch",
-    about: "notes when frames come, wherever they are, and drops them",
+    about: "records when frames arrive, in either space, and drops them",
     example: "pattern frames=100 ! stopwatch",
     inputs: &[Input::ANY],
     spaces: &[Space::Gpu, Space::Cpu],
@@ -28,14 +28,14 @@ static ENTRY: Entry = Entry {
     ..Entry::SINK
 };
 
-/// Frames whose times are noted; what comes behind is as the rest.
+/// Only this many arrivals are recorded; later frames do not change the result.
 const MOST: usize = 1 << 16;
-/// How long a window should be: shorter than what a scheduler gives others at a time.
+/// The aimed length of a window: shorter than the time slice that a scheduler gives other programs.
 const WINDOW_NS: f64 = 1.5e6;
-/// And how many frames at least: several are under way on a device, and may come at once.
+/// The minimum of frames in a window: several are in flight on a device and may arrive together.
 const LEAST_WINDOW: usize = 6;
 
-/// The notes of the run that goes on.
+/// The recorded times of the current run.
 #[derive(Debug, Clone, Default)]
 pub struct Stopwatch {
     notes: Arc<Mutex<FrameTimes>>,
@@ -43,18 +43,18 @@ pub struct Stopwatch {
 
 #[derive(Debug, Default)]
 struct FrameTimes {
-    /// When each frame came.
     at: Vec<Instant>,
-    /// The accounts of threads when the first one came, and lately, with how many had come.
+    /// The threads' accounts at the first frame.
     before: Accounts,
+    /// The latest accounts, with the number of frames that had arrived after the first.
     lately: (usize, Accounts),
 }
 
-/// How often the accounts are read: it takes some 50 us.
+/// How often the accounts are read; one reading takes about 50 us.
 const READ_EVERY: Duration = Duration::from_millis(8);
 
 impl Stopwatch {
-    /// Adds the kind `stopwatch`, whose notes these are.
+    /// Adds the kind `stopwatch`, which records into this value.
     pub fn add_to(&self, registry: &mut Registry) -> Result<(), EntryError> {
         let notes = Arc::clone(&self.notes);
         registry.add(&ENTRY, move |_: &Setup<'_>| {
@@ -67,7 +67,7 @@ impl Stopwatch {
         })
     }
 
-    /// The time per frame of the run that was last, in nanoseconds; none where it had too few.
+    /// The time per frame of the latest run, in nanoseconds. `None` if it had too few frames.
     pub fn frame_ns(&self) -> Option<f64> {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *notes.at.first()?;
@@ -82,7 +82,7 @@ impl Stopwatch {
 
 /// The time per frame in the quicker windows of these arrivals.
 fn quick_ns(at_ns: &[f64]) -> Option<f64> {
-    // The first ones find everything cold, and the device's queue empty.
+    // The first frames find cold caches and an empty device queue.
     let skipped = (at_ns.len() / 8).clamp(2, 64);
     let steady = at_ns.get(skipped..).filter(|steady| steady.len() > 2)?;
     let intervals = steady.len() - 1;
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn pauses_of_a_busy_machine_do_not_count() {
-        // A frame every 10 us; somebody else has the processor for 4 ms after every 500 frames.
+        // A frame every 10 us; another program has the processor for 4 ms after every 500 frames.
         let at_ns: Vec<f64> = (0..10_000).map(|n| f64::from(n) * 1e4 + f64::from(n / 500) * 4e6).collect();
         let ns = quick_ns(&at_ns).unwrap();
         assert!((ns - 1e4).abs() < 1.0, "{ns}");

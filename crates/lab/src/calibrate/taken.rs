@@ -1,18 +1,14 @@
-//! How much of the time threads were kept waiting by other programs.
+//! The share of a run's time for which other programs kept its threads waiting.
 //!
-//! Owns the reading of Linux's own accounts; elsewhere, nobody is said to wait.
-//! Does not know what was measured.
-//!
-//! Always: a share lies between what all threads ran and the whole.
+//! Read from Linux's `schedstat`. On other systems, no thread counts as waiting.
 
 use std::collections::BTreeMap;
 
-/// What the threads of this process ran and waited for a processor so far, in nanoseconds, by thread.
+/// Nanoseconds that each thread of this process ran, and waited for a processor, so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accounts(BTreeMap<u64, (f64, f64)>);
 
 impl Accounts {
-    /// As they are now.
     pub fn read() -> Accounts {
         let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         Accounts(
@@ -27,9 +23,11 @@ impl Accounts {
         )
     }
 
-    /// The share of the time since then that this process would have taken alone: that in which its busy threads, those
-    /// that never were idle, could run. They may have waited for each other, so it is no less than what all threads
-    /// together ran, on all processors. Only threads count that were there before and are there now.
+    /// The share of the time since `before` that this process would have taken alone.
+    ///
+    /// It is the share for which the busy threads, those that were never idle, could run. Busy threads may have waited
+    /// for each other, so the share is at least the time that all threads ran, divided over all processors. Only
+    /// threads that exist in both accounts count.
     pub fn share_since(&self, before: &Accounts, elapsed_ns: f64, processors: usize) -> f64 {
         let both = self.0.iter().filter_map(|(thread, now)| Some((now, before.0.get(thread)?)));
         let spent: Vec<(f64, f64)> =
@@ -52,7 +50,7 @@ mod tests {
         assert!((after.share_since(&before, 400.0, 2) - 0.25).abs() < 1e-9);
         assert!((after.share_since(&before, 1e6, 2) - 1.0).abs() < 1e-9, "it was idle most of the time");
         assert!((Accounts::default().share_since(&before, 400.0, 2) - 1.0).abs() < 1e-9);
-        // Two threads that only waited for each other, on one processor: nobody else took anything.
+        // Two threads that waited only for each other, on one processor: no other program took time.
         let both = Accounts(BTreeMap::from([(1, (200.0, 200.0)), (2, (250.0, 200.0))]));
         assert!((both.share_since(&before, 400.0, 1) - 1.0).abs() < 1e-9);
     }

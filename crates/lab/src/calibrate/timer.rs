@@ -1,9 +1,6 @@
-//! One measurement: a pipeline's time per frame, beside what the planner makes of it.
+//! One measurement: a pipeline's time per frame, and its cost according to the planner.
 //!
-//! Owns how a pipeline is run to be measured, and what its plan costs under given figures.
-//! Does not know which pipelines are worth it.
-//!
-//! Always: what is timed and what is priced is the same plan of the same graph.
+//! Invariant: the timed and the priced plan are the same plan of the same graph.
 
 use vramp_gpu::Device;
 use vramp_plan::{OnLoss, Profile, RunOptions, Size, Space};
@@ -22,21 +19,21 @@ pub(super) struct PipelineTimer<'a> {
     pub stopwatch: &'a Stopwatch,
 }
 
-/// Fewer frames than this are mostly a beginning and an end.
+/// With fewer frames, starting and ending dominate.
 const LEAST_FRAMES: u64 = 16;
 
-/// More frames than this make no run any better.
+/// More frames than this do not improve a measurement.
 const MOST_FRAMES: u64 = 20_000;
 
-/// A pipeline to measure. `SIZE` stands for its size, and `null` is replaced by a stopwatch.
+/// A pipeline to measure. `SIZE` in its text is replaced by the image size, and `null` by a stopwatch.
 #[derive(Debug, Clone)]
 pub(super) struct TimedPiece {
     pub text: String,
     pub space: Space,
-    /// Handlers that are elsewhere.
+    /// Handlers in a space of their own. With any pin, `space` places no other handler.
     pub pins: Vec<(&'static str, Space)>,
     pub fusion: bool,
-    /// Frames beyond which nothing is run, where each leaves something behind.
+    /// The maximum number of frames, for pipelines that write files.
     pub most_frames: u64,
 }
 
@@ -91,7 +88,7 @@ impl PipelineTimer<'_> {
             let whole_ns = report.seconds * 1e9 / frames as f64;
             let ns = if piece.is_watched() { self.stopwatch.frame_ns().unwrap_or(whole_ns) } else { whole_ns };
             let is_long = ns * frames as f64 >= wanted_ns / 2.0 || frames >= piece.most_frames.min(MOST_FRAMES);
-            // The first run is only to see how long it takes: drivers still compile in it, whatever was run before.
+            // The first run only shows how long it takes: drivers still compile in it, even after earlier runs.
             if warm && is_long && frames >= least {
                 best = best.min(ns);
                 runs += 1;
@@ -105,7 +102,7 @@ impl PipelineTimer<'_> {
         Ok(best)
     }
 
-    /// What its plan costs under these figures, in nanoseconds.
+    /// The cost of its plan under this profile, in nanoseconds.
     pub fn cost_ns(&self, piece: &TimedPiece, size: Size, profile: &Profile) -> Result<f64, CalibrateError> {
         Ok(self.builder(piece, size, profile).options(self.options(piece)).plan()?.cost_ns as f64)
     }

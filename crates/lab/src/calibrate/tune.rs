@@ -1,9 +1,9 @@
-//! Tuning: which variant of a class's kernels is quickest on a device.
+//! Tuning: finds the quickest variant of a class of kernels on a device.
 //!
-//! Owns the variants that are tried and how much better one has to be.
-//! Does not change a result: every variant makes the same pixels (tests/variants.rs).
-//!
-//! Always: the usual variant stays unless another one is clearly quicker.
+//! A variant is a workgroup size and a number of pixels per invocation. Each class of kernels (in place, gathering, two
+//! passes) is composed in several variants, and the quickest replaces the default if it is at least 5 % quicker. The
+//! chosen variants are part of the profile, so pipelines planned with it use them. No variant changes a pixel
+//! (tests/variants.rs).
 
 use vramp_plan::catalog::Class;
 use vramp_plan::{Profile, Space, Variant};
@@ -11,24 +11,24 @@ use vramp_plan::{Profile, Space, Variant};
 use super::CalibrateError;
 use super::timer::{PipelineTimer, TimedPiece};
 
-/// What is tried beside the usual one: fewer and more pixels each, and smaller and larger workgroups.
+/// The variants to try besides the default: fewer and more pixels each, smaller and larger workgroups.
 const TRIED: [Variant; 6] =
     [variant(64, 1), variant(64, 2), variant(64, 8), variant(32, 4), variant(128, 4), variant(256, 1)];
 
-/// What another variant has to take at most, beside the usual one: less would be noise.
+/// A variant replaces the default if it takes at most this share of its time; smaller gains may be noise.
 const BETTER: f64 = 0.95;
 
 const fn variant(workgroup: u32, pixels_per_invocation: u32) -> Variant {
     Variant { workgroup, pixels_per_invocation }
 }
 
-/// Every variant that a device of this limit takes, the usual one first.
+/// Every variant that a device with this limit accepts, the default first.
 pub fn variants(most_invocations: u32) -> impl Iterator<Item = Variant> {
     let tried = TRIED.into_iter().filter(move |variant| variant.workgroup <= most_invocations);
     std::iter::once(Variant::default()).chain(tried)
 }
 
-/// Finds the variant for kernels of a class.
+/// Finds the quickest variant for kernels of a class and stores it in the profile.
 pub(super) fn tune(
     timer: &PipelineTimer<'_>,
     class: Class,

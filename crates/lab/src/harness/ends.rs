@@ -1,10 +1,9 @@
-//! The two ends of a rig: a source that hands out what was pushed, and a sink that keeps what comes.
+//! The two ends of a rig: a source that sends the pushed frames, and a sink that keeps the frames it receives.
 //!
-//! Owns their entries, the trays that frames lie in, and the copies of their bytes.
-//! Does not decide when anything fires: the rig's clock says when a feed's next frame is due.
+//! The ends do not decide when a frame is due; the rig's clock does.
 //!
-//! Always: a feed that has nothing when a frame is due leaves that place empty; a frame that was caught holds no memory
-//! of the pipeline's pools.
+//! Invariants: a feed without a frame when one is due leaves that slot empty. A caught frame is a copy and holds no
+//! memory of the pipeline's pools.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +15,13 @@ use vramp_plan::catalog::{
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Meta, Registry, Worker, Yuv};
 
-/// A source that hands out what was pushed.
 pub(crate) static FEED: Entry = Entry {
     name: "harness-feed",
-    about: "hands out what a harness was given",
+    about: "sends the frames that a test pushed",
     outputs: &[Output {
         media: PortMedia::ANY,
         format: FormatRule::Setting("format"),
-        // Found, not set: frames of another size are then a change in mid-stream, as they are of a folder of pictures.
+        // Probed, not set: frames of another size are then a change in mid-stream, as in a folder of images.
         size: SizeRule::Probed(Some("size")),
         rate: RateRule::Setting("fps"),
         ..Output::VIDEO
@@ -39,48 +37,44 @@ pub(crate) static FEED: Entry = Entry {
     ..Entry::SOURCE
 };
 
-/// A sink that keeps what it gets.
 pub(crate) static CATCH: Entry = Entry {
     name: "harness-catch",
-    about: "keeps what it gets, for whoever looks",
+    about: "keeps the frames it receives for the test",
     inputs: &[Input::ANY],
     work: Work::NONE,
     blocking: false,
     ..Entry::SINK
 };
 
-/// Makes a feed slower than the clock: the places in between are left out, not only empty.
+/// Makes a feed slower than the clock: the slots in between are left out, not only empty.
 pub(crate) static SLOWER: Entry = Entry {
     name: "harness-slower",
-    about: "lets one place in so many pass",
+    about: "passes one slot in n",
     settings: &[setting("n", ValueType::Int { min: 1, max: u32::MAX as i64 })],
     every: Frames::Setting("n"),
     ..Entry::CONTROL
 };
 
 const fn setting(name: &'static str, value: ValueType) -> Setting {
-    Setting { name, value, fallback: Fallback::Required, liveness: Liveness::Fixed, about: "what is pushed" }
+    Setting { name, value, fallback: Fallback::Required, liveness: Liveness::Fixed, about: "of the pushed frames" }
 }
 
-/// A frame that came out, with a copy of its bytes.
+/// A frame that reached an output, with a copy of its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caught {
-    /// Its number, counted by its source.
+    /// Counted by its source.
     pub number: u64,
-    /// Its time in nanoseconds.
     pub pts_ns: i64,
-    /// How its pixels are stored.
     pub format: Format,
-    /// Its width and height.
     pub size: Size,
-    /// How its luma and chroma are to be read, where it has any.
+    /// How luma and chroma are to be read, if the format has any.
     pub yuv: Yuv,
-    /// Its bytes, rows and planes as [`Format::planes`] lays them.
+    /// Rows and planes are laid out as in [`Format::planes`].
     pub bytes: Vec<u8>,
 }
 
 impl Caught {
-    /// Red, green, blue and alpha of a pixel; none outside, or where the format is another than rgba8.
+    /// Red, green, blue and alpha of a pixel. `None` outside the frame or if the format is not rgba8.
     pub fn pixel(&self, x: u32, y: u32) -> Option<[u8; 4]> {
         if self.format != Format::Rgba8 || x >= self.size.width || y >= self.size.height {
             return None;
@@ -89,7 +83,7 @@ impl Caught {
         self.pixels().get(usize::try_from(at).ok()?).copied()
     }
 
-    /// All pixels of a frame in rgba8, row by row.
+    /// All pixels of an rgba8 frame, row by row.
     pub fn pixels(&self) -> &[[u8; 4]] {
         self.bytes.as_chunks::<4>().0
     }
@@ -99,7 +93,7 @@ impl Caught {
         Caught { number, pts_ns, format, size, yuv, bytes: frame.bytes().to_vec() }
     }
 
-    /// A frame with these bytes, in memory of the pipeline's own.
+    /// Sends a copy of this frame in memory of the pipeline.
     pub(crate) fn send(&self, call: &mut Call<'_>, port: usize) -> Result<(), HandlerError> {
         let mut frame = call.lend(self.format, self.size)?;
         let meta = *frame.meta();
@@ -110,7 +104,7 @@ impl Caught {
     }
 }
 
-/// Where frames lie between a pipeline and whoever looks, by the name of the handler.
+/// Frames that wait between a pipeline and the test, by the name of the handler.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trays(Arc<Mutex<BTreeMap<String, VecDeque<Caught>>>>);
 
@@ -127,7 +121,7 @@ impl Trays {
         self.lock().get_mut(name)?.pop_front()
     }
 
-    /// Everything that lies there, by name.
+    /// Takes all frames out.
     pub(crate) fn empty(&self) -> BTreeMap<String, Vec<Caught>> {
         std::mem::take(&mut *self.lock()).into_iter().map(|(name, tray)| (name, Vec::from(tray))).collect()
     }
@@ -137,12 +131,12 @@ impl Trays {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<Caught>>> {
-        // A handler that panicked elsewhere leaves whole frames behind.
+        // A handler that panicked elsewhere leaves whole frames in the tray.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds both ends to some kinds, with trays of their own.
+/// Adds both ends to a registry, with their own trays for pushed and caught frames.
 pub(crate) fn add_ends(registry: &mut Registry) -> Result<(Trays, Trays), EntryError> {
     let (pushed, caught) = (Trays::default(), Trays::default());
     let from = pushed.clone();
@@ -156,7 +150,7 @@ pub(crate) fn add_ends(registry: &mut Registry) -> Result<(Trays, Trays), EntryE
     Ok((pushed, caught))
 }
 
-/// Passes on what comes.
+/// Passes frames through.
 pub(crate) struct Carry;
 
 impl FrameHandler for Carry {
@@ -169,7 +163,7 @@ impl FrameHandler for Carry {
 
 struct Feed {
     name: String,
-    /// It is due once in so many ticks.
+    /// A frame is due once in this many ticks.
     every: u64,
     from: Trays,
 }
@@ -186,7 +180,6 @@ impl FrameHandler for Feed {
     }
 }
 
-/// Keeps what it gets.
 pub(crate) struct Catch {
     name: String,
     to: Trays,

@@ -1,10 +1,11 @@
-//! A rig for trying handlers: push frames in, step the clock, look at what comes out.
+//! A test rig for handlers: push frames in, step the clock, look at the frames that come out.
 //!
-//! Owns the two ends that are put on whatever is left open in a piece of pipeline, and a clock that moves only when told.
-//! Does not fake anything between them: the piece is read, checked, planned and run as any other pipeline, without
-//! threads.
+//! The harness puts a feed on every open input of a piece of a pipeline and a catch on every open output. Between them
+//! nothing is faked: the piece is read, checked, planned and run like any other pipeline, without threads and with a
+//! clock that moves only in [`Rig::step`]. Tests of handlers therefore test the runtime that will run them, in both
+//! spaces.
 //!
-//! Always: the same pushes and steps give the same frames, on every run and in either space.
+//! Invariant: the same pushes and steps give the same frames, on every run and in either space.
 //!
 //! ```
 //! use vramp::harness::Harness;
@@ -21,7 +22,7 @@
 //! ```
 //!
 //! A source under test has no input and makes a frame each step; a sink under test has no output. Handlers with several
-//! inputs are pushed by port, and a chain names its ports `handler.port` where one name is not enough:
+//! inputs are pushed by port. A chain names its ports `handler.port` if the port's name alone is ambiguous:
 //!
 //! ```
 //! # use vramp::harness::Harness;
@@ -59,74 +60,36 @@ pub use rig::Rig;
 /// Why a rig could not be built or used.
 #[derive(thiserror::Error)]
 pub enum HarnessError {
-    /// The text is wrong.
     #[error(transparent)]
     Text(#[from] Mistakes),
-    /// The piece, with both ends put on, is no graph.
+    /// The piece with both ends is not a valid graph.
     #[error(transparent)]
     Graph(#[from] CheckError),
-    /// A kind of the harness's own could not be added.
+    /// One of the harness's own kinds could not be added.
     #[error(transparent)]
     Kind(#[from] EntryError),
-    /// It could not be planned or made ready.
+    /// The pipeline could not be planned or prepared.
     #[error(transparent)]
     Pipeline(#[from] Error),
-    /// There is no device to run on.
     #[error(transparent)]
     NoDevice(#[from] OpenError),
-    /// Nothing of it runs where it was to run.
+    /// No handler of the piece runs in the requested space.
     #[error("nothing in `{text}` runs on the {space}; leave `on({space})` out, or try a handler that offers it")]
-    NotThere {
-        /// The piece.
-        text: String,
-        /// Where it was to run.
-        space: Space,
-    },
-    /// There is no such open port, or more than one.
-    #[error("`{asked}` is not one open {side} of the rig; it has {}", listed(.there))]
-    NoPort {
-        /// The name that was given.
-        asked: String,
-        /// `input` or `output`.
-        side: &'static str,
-        /// Those there are.
-        there: Vec<String>,
-    },
-    /// The clock has no tick for every frame of an input.
-    #[error("{port}: {own} frames a second do not divide the {rate} of the fastest input")]
-    Rates {
-        /// The input.
-        port: String,
-        /// Its rate.
-        own: Rate,
-        /// That of the fastest.
-        rate: Rate,
-    },
-    /// What was pushed is not one frame.
-    #[error("{port}: {given} bytes were pushed, a frame of {size} in {format} has {needed}")]
-    NotAFrame {
-        /// The input.
-        port: String,
-        /// The size it was to have.
-        size: Size,
-        /// Its format.
-        format: Format,
-        /// Bytes that such a frame has.
-        needed: u64,
-        /// Bytes that were given.
-        given: usize,
-    },
-    /// Nothing has come out that was not pulled already.
-    #[error("nothing waits at {port}; step once more, or ask `waiting` first")]
-    Nothing {
-        /// The output.
-        port: String,
-    },
-    /// A handler failed.
+    NotThere { text: String, space: Space },
+    /// The name matches no open port, or more than one.
+    #[error("`{asked}` does not name exactly one open {side} of the rig; open {side}s: {}", listed(.there))]
+    NoPort { asked: String, side: &'static str, there: Vec<String> },
+    /// The clock runs at the fastest input's rate, and every frame must fall on a tick.
+    #[error("{port}: a rate of {own} does not divide the fastest input's rate of {rate}")]
+    Rates { port: String, own: Rate, rate: Rate },
+    #[error("{port}: {given} bytes were pushed, but a frame of {size} in {format} has {needed}")]
+    NotAFrame { port: String, size: Size, format: Format, needed: u64, given: usize },
+    /// Every frame of this output was already pulled.
+    #[error("no frame waits at {port}; call `step` again, or check `waiting` first")]
+    Nothing { port: String },
     #[error(transparent)]
     Failed(#[from] HandlerFailure),
-    /// The device does not come to an end.
-    #[error("the device has not finished what it was given within {PATIENCE:?}")]
+    #[error("the device did not finish its work within {PATIENCE:?}")]
     Overdue,
 }
 
@@ -136,31 +99,28 @@ fn listed(there: &[String]) -> String {
     if there.is_empty() { "none".to_owned() } else { there.join(", ") }
 }
 
-/// What is pushed into an input: pictures of this size, format and rate.
+/// The frames that are pushed into an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// Width and height of the first frame.
+    /// The size of the first frame; [`Rig::push_sized`] changes it.
     pub size: Size,
-    /// How its pixels are stored.
     pub format: Format,
-    /// Frames a second.
     pub rate: Rate,
 }
 
 impl Stream {
-    /// Pictures in rgba8, 30 a second.
+    /// Frames in rgba8 at 30 a second.
     pub fn of(size: Size) -> Stream {
         Stream { size, format: Format::Rgba8, rate: Rate::new(30, 1).expect("30 is a rate") }
     }
 
-    /// Stored otherwise.
     #[must_use]
     pub fn format(self, format: Format) -> Stream {
         Stream { format, ..self }
     }
 
-    /// Another number a second. The fastest input's rate is that of the rig's clock and of frame numbers; the others have
-    /// to divide it.
+    /// Sets the rate. The fastest input's rate is the rate of the rig's clock and of frame numbers; the other rates
+    /// have to divide it.
     #[must_use]
     pub fn rate(self, rate: Rate) -> Stream {
         Stream { rate, ..self }
@@ -173,7 +133,7 @@ impl From<Size> for Stream {
     }
 }
 
-/// The wishes for a rig; [`Harness::build`] ends them.
+/// Builder of a [`Rig`]; [`Harness::build`] finishes it.
 #[derive(Clone)]
 pub struct Harness<'a> {
     text: &'a str,
@@ -190,36 +150,36 @@ impl<'a> Harness<'a> {
         Harness { text, registry, inputs: Vec::new(), space: Space::Cpu, device: None, fusion: true }
     }
 
-    /// Says what is pushed into an open input, by `port` or `handler.port`. Required inputs that are not named get what
-    /// the first named one gets, 64x48 where none is; optional ones are left open.
+    /// Declares the frames of an open input, by `port` or `handler.port`. Required inputs that are not declared get the
+    /// stream of the first declared one, or 64x48. Optional inputs that are not declared stay open.
     #[must_use]
     pub fn input(mut self, port: impl Into<String>, stream: impl Into<Stream>) -> Self {
         self.inputs.push((port.into(), stream.into()));
         self
     }
 
-    /// Puts everything there that can be there; the cpu unless told.
+    /// Runs every handler that can run there in this space. Defaults to the CPU.
     #[must_use]
     pub fn on(mut self, space: Space) -> Self {
         self.space = space;
         self
     }
 
-    /// Uses a device that is open already; [`Harness::on`] the gpu opens one otherwise.
+    /// Uses an open device. Without one, [`Harness::on`] the GPU opens a device.
     #[must_use]
     pub fn device(mut self, device: &Device) -> Self {
         self.device = Some(device.clone());
         self
     }
 
-    /// Whether neighbouring kernels are joined; they are unless told otherwise.
+    /// Whether neighbouring kernels are fused. Defaults to true.
     #[must_use]
     pub fn fusion(mut self, fusion: bool) -> Self {
         self.fusion = fusion;
         self
     }
 
-    /// Puts the ends on, plans, and starts every handler.
+    /// Adds the ends, plans the piece, and starts every handler.
     pub fn build(self) -> Result<Rig, HarnessError> {
         let mut registry = self.registry.clone();
         let (pushed, caught) = add_ends(&mut registry)?;
@@ -248,7 +208,7 @@ impl<'a> Harness<'a> {
         Ok(Rig::new(engine, plan, (inputs, outputs), (pushed, caught), rate))
     }
 
-    /// The piece with a feed in front of every open input and a catch behind every open output.
+    /// The piece with a feed before every open input and a catch after every open output.
     fn with_ends(&self, spec: &GraphSpec, catalog: &Catalog) -> Result<Ends, HarnessError> {
         let names = spec.names();
         let mut whole = GraphSpec::new();
@@ -272,7 +232,7 @@ impl<'a> Harness<'a> {
             let feeds = |entry: &Entry| entry.inputs.iter().any(|port| wanted(&names[at], port.name).is_some());
             let fed = linked.iter().any(|(to, _, incoming)| *to == at && *incoming)
                 || catalog.find(&handler.kind, true).is_some_and(feeds);
-            // An unknown kind is left to the check, which says so with its place.
+            // An unknown kind is left to the check, which reports it with its place in the text.
             let Some(entry) = catalog.find(&handler.kind, fed) else { continue };
             let open = |port: &str, incoming: bool| !linked.contains(&(at, port.to_owned(), incoming));
             for port in entry.inputs.iter().filter(|port| open(port.name, true)) {
@@ -316,26 +276,26 @@ impl<'a> Harness<'a> {
     }
 }
 
-/// A piece with both ends put on.
+/// A piece with both ends added.
 struct Ends {
     spec: GraphSpec,
     inputs: Vec<OpenPort>,
     outputs: Vec<OpenPort>,
-    /// Of the fastest input.
+    /// The rate of the fastest input.
     rate: Rate,
 }
 
-/// How many ticks of a clock a frame takes; none where that is no whole number.
+/// How many ticks of the clock a frame takes. `None` if that is not a whole number.
 fn ticks_per_frame(clock: Rate, own: Rate) -> Option<u32> {
     let ticks = u64::from(clock.num()) * u64::from(own.den());
     let frames = u64::from(clock.den()) * u64::from(own.num());
     ticks.is_multiple_of(frames).then(|| u32::try_from(ticks / frames).ok()).flatten()
 }
 
-/// What is pushed where nobody says: small, and of unequal sides.
+/// The default size of pushed frames: small, and with unequal sides.
 const SMALL: Size = Size { width: 64, height: 48 };
 
-/// The port that an end of a link means: the first one declared where it names none.
+/// The port that an end of a link means: the first declared one if the end names none.
 fn port_of(end: &LinkEnd, catalog: &Catalog, spec: &GraphSpec, incoming: bool) -> String {
     let first = || {
         let fed = incoming || spec.links().iter().any(|link| link.to.handler == end.handler);

@@ -1,9 +1,9 @@
-//! The figures of a device that is open already.
+//! The profile of a device that is already open.
 //!
-//! Owns how its class and its own limits become a profile.
-//! Does not open anything and asks no driver: listing adapters again would take longer than most tests.
+//! It comes from the adapter's class and the device's own limits. Drivers are not queried: listing adapters again would
+//! take longer than most tests.
 //!
-//! Always: what is planned with them fits the device as it was opened, which may be with less than its adapter has.
+//! Invariant: plans made with it fit the device as it was opened, possibly with lower limits than its adapter has.
 
 use vramp_gpu::{Adapter, Device};
 use vramp_plan::Profile;

@@ -1,9 +1,8 @@
-//! The rig itself: a started piece of a pipeline between its two ends.
+//! The rig: a started piece of a pipeline between its two ends.
 //!
-//! Owns the engine, the clock and the names of the open ports.
-//! Does not put anything together: the harness does.
+//! [`Harness`](super::Harness) builds it.
 //!
-//! Always: after a step nothing moves any more before the next one, whatever the device had to do for it.
+//! Invariant: after a step, nothing moves before the next step, even if the device had work to do.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +13,10 @@ use vramp_runtime::{Clock, Report, Stepped, Yuv};
 use super::ends::{Caught, Trays};
 use super::{HarnessError, Stream};
 
-/// Nothing that a test gives a device takes this long.
+/// No work that a test gives a device takes this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An open port and the tray of what was put on it.
+/// An open port, and the name of the tray at its end.
 #[derive(Debug, Clone)]
 pub(super) struct OpenPort {
     pub(super) handler: String,
@@ -48,7 +47,7 @@ pub(super) fn find<'e>(ends: &'e [OpenPort], asked: &str, side: &'static str) ->
     }
 }
 
-/// A piece of a pipeline with both ends put on, started.
+/// A started piece of a pipeline, with a feed or a catch on every open port.
 pub struct Rig {
     engine: Engine,
     plan: Plan,
@@ -72,13 +71,13 @@ impl Rig {
         Rig { engine, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO }
     }
 
-    /// Lays a frame in front of an input. It is handed out by the step at which it is due, one frame each.
+    /// Queues a frame at an input. Each step at which a frame is due sends one.
     pub fn push(&mut self, port: &str, bytes: &[u8]) -> Result<(), HarnessError> {
         let size = find(&self.inputs, port, "input")?.stream.size;
         self.push_sized(port, size, bytes)
     }
 
-    /// As [`Rig::push`], for a frame of another size than the stream began with.
+    /// Like [`Rig::push`], for a frame of another size than the first.
     pub fn push_sized(&mut self, port: &str, size: Size, bytes: &[u8]) -> Result<(), HarnessError> {
         let end = find(&self.inputs, port, "input")?;
         let format = end.stream.format;
@@ -91,15 +90,15 @@ impl Rig {
         Ok(())
     }
 
-    /// Moves the clock to the next frame of the fastest input and lets everything happen that can. An input whose frame
-    /// is due and was not pushed leaves its place empty, as a camera would.
+    /// Moves the clock to the next frame of the fastest input and runs everything that can run. An input whose frame is
+    /// due but was not pushed leaves its slot empty, as a camera would.
     pub fn step(&mut self) -> Result<(), HarnessError> {
         self.now = Duration::from_nanos(Clock::pts_ns(self.rate, self.ticks).unsigned_abs());
         self.ticks += 1;
         self.settle()
     }
 
-    /// Steps until everything that was pushed has been handed out.
+    /// Steps until every pushed frame was sent.
     pub fn run(&mut self) -> Result<(), HarnessError> {
         while self.inputs.iter().any(|end| self.pushed.count(&end.tray) > 0) {
             self.step()?;
@@ -107,29 +106,29 @@ impl Rig {
         Ok(())
     }
 
-    /// Takes the oldest frame that came out of an output.
+    /// Takes the oldest frame of an output.
     pub fn pull(&mut self, port: &str) -> Result<Caught, HarnessError> {
         let end = find(&self.outputs, port, "output")?;
         self.caught.take(&end.tray).ok_or_else(|| HarnessError::Nothing { port: end.name() })
     }
 
-    /// How many frames came out of an output and were not pulled.
+    /// How many frames of an output were not pulled yet.
     pub fn waiting(&self, port: &str) -> Result<usize, HarnessError> {
         find(&self.outputs, port, "output").map(|end| self.caught.count(&end.tray))
     }
 
-    /// What was decided about the piece and its ends.
+    /// The plan of the piece and its ends.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The time that handlers are told.
+    /// The time that handlers see.
     pub fn now(&self) -> Duration {
         self.now
     }
 
-    /// Hands out what is left, ends the sources, lets held frames go, stops every handler. What came out by then can
-    /// still be pulled.
+    /// Sends the remaining frames, ends the sources, flushes held frames, and stops every handler. The frames that come
+    /// out can still be pulled.
     pub fn finish(&mut self) -> Result<Report, HarnessError> {
         let ran = self.run();
         self.engine.stopper().finish();
@@ -139,7 +138,7 @@ impl Rig {
         not_stopped.map_or(Ok(report), |failure| Err(HarnessError::Failed(failure)))
     }
 
-    /// Steps until nothing moves any more without another time.
+    /// Steps until nothing moves at the current time.
     fn settle(&mut self) -> Result<(), HarnessError> {
         let now = self.now;
         let (mut moved, mut idle) = (Instant::now(), false);
@@ -154,8 +153,9 @@ impl Rig {
                         return Err(HarnessError::Overdue);
                     }
                 }
-                // Whoever polls a device hears for all on it: between the step and the question another thread may have
-                // heard what this one needs. A step that began with nothing under way has missed nothing.
+                // A poll of the device collects results for every thread that uses it. Between the step and the poll,
+                // another thread may have collected what this rig needs. A step that began with an idle device has
+                // missed nothing.
                 Stepped::Stuck | Stepped::Wait(_) if idle => return Ok(()),
                 Stepped::Stuck | Stepped::Wait(_) => idle = true,
             }

@@ -1,10 +1,7 @@
-//! Comparing: two streams of frames that should be the same.
+//! Compares two streams of frames that should be equal.
 //!
-//! Owns what a difference is and how it is told.
-//! Does not know who made the frames.
-//!
-//! Always: the first difference is the one that is told, with how much more there is; padding between rows and planes
-//! is never looked at.
+//! Invariants: the first difference is reported, with the number of further ones. Padding between rows and planes is
+//! ignored.
 
 use std::fmt;
 
@@ -12,12 +9,11 @@ use vramp_plan::{Format, Size};
 
 use crate::harness::Caught;
 
-/// How two streams differ, at their first difference.
+/// The first difference between two streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// The number of the frame.
+    /// The number of the first frame that differs.
     pub frame: u64,
-    /// How it differs.
     pub found: Mismatch,
     /// How many frames differ.
     pub frames: usize,
@@ -26,59 +22,36 @@ pub struct Difference {
 /// How a frame differs from the expected one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mismatch {
-    /// Pixels.
     Pixels {
-        /// Column of the first.
+        /// Column of the first pixel that differs.
         x: u32,
-        /// Its row.
         y: u32,
-        /// What it should be.
         expected: [u8; 4],
-        /// What it is.
         found: [u8; 4],
         /// How many pixels of the frame differ.
         count: u64,
-        /// By how many levels at most.
+        /// The largest difference of a channel, in levels.
         most: u8,
     },
-    /// Bytes, in formats whose pixels are not stored one by one.
+    /// Bytes, in formats other than rgba8.
     Bytes {
-        /// Which plane.
         plane: usize,
-        /// Which row of it.
         row: u64,
-        /// Which byte of that.
+        /// The offset in the row.
         at: u64,
-        /// What it should be.
         expected: u8,
-        /// What it is.
         found: u8,
         /// How many bytes of the frame differ.
         count: u64,
-        /// By how many levels at most.
+        /// The largest difference, in levels.
         most: u8,
     },
-    /// Its format or size.
-    Shape {
-        /// What it should be.
-        expected: (Format, Size),
-        /// What it is.
-        found: (Format, Size),
-    },
-    /// Its number or time.
-    Place {
-        /// What they should be.
-        expected: (u64, i64),
-        /// What they are.
-        found: (u64, i64),
-    },
-    /// There are more frames or fewer.
-    Count {
-        /// How many there should be.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
+    /// Format or size.
+    Shape { expected: (Format, Size), found: (Format, Size) },
+    /// Frame number and time in nanoseconds.
+    Place { expected: (u64, i64), found: (u64, i64) },
+    /// The number of frames.
+    Count { expected: usize, found: usize },
 }
 
 impl fmt::Display for Difference {
@@ -110,7 +83,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first difference of more than so many levels.
+/// The first difference of more than this many levels.
 pub(super) fn compare(expected: &[Caught], found: &[Caught], levels: u8) -> Option<Difference> {
     let mut first = None;
     let mut frames = 0;

@@ -1,10 +1,17 @@
-//! Verifying: the same frames come out, fused or not, on the host or on the device.
+//! Verification (`vramp run --verify`): checks that the same frames come out, fused or not, on the CPU or on the GPU.
 //!
-//! Owns which runs of a graph are compared, how far apart they may be, and how the result is told.
-//! Does not write to any sink, and reads every source once.
+//! Every source is captured once. Sources and sinks are replaced by stand-ins with the same entries, so that the plan
+//! is the same, and the graph runs on nominal time with links that drop nothing. No sink writes anything, and results
+//! are repeatable. The reference is every handler running alone on the CPU. Three kinds of results are compared with
+//! it:
 //!
-//! Always: on the host, fused and unfused are equal to the byte; so are host and device, handler by handler on identical
-//! inputs. Time is nominal and links drop nothing, so a result can be repeated.
+//! 1. the fused graph on the CPU, to the byte;
+//! 2. each handler on the GPU on identical inputs, to the byte;
+//! 3. the fused graph on the GPU.
+//!
+//! A user's shader computes in floats, which a driver may round differently in another kernel. A difference of one
+//! level is allowed there, and results that may amplify it are reported as not compared. Handlers that do not fit the
+//! device are reported with the plan's reason. A difference names the first kernel whose result differs.
 //!
 //! ```
 //! use vramp::verify::{Options, verify};
@@ -37,36 +44,22 @@ pub use compare::{Difference, Mismatch};
 /// Why a graph could not be verified.
 #[derive(thiserror::Error)]
 pub enum VerifyError {
-    /// It is no graph.
+    /// The spec is not a valid graph.
     #[error(transparent)]
     Graph(#[from] CheckError),
-    /// It cannot be planned, or not be made ready, as in any other run.
+    /// The graph cannot be planned or prepared.
     #[error(transparent)]
     Pipeline(#[from] Error),
-    /// A run of it failed.
+    /// One of the compared runs failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A source gave nothing to compare.
     #[error("{handler}: it ended before its first frame, so there is nothing to compare")]
-    NoFrames {
-        /// The source.
-        handler: String,
-    },
-    /// A source cannot be captured.
+    NoFrames { handler: String },
     #[error("{handler}: it has {outputs} outputs, and only sources with one can be captured")]
-    ManyOutputs {
-        /// The source.
-        handler: String,
-        /// Its outputs.
-        outputs: usize,
-    },
-    /// A handler should have run on the device and did not.
-    #[error("{handler}: it was to be compared on the device, and nothing was dispatched there")]
-    NotOnDevice {
-        /// The handler.
-        handler: String,
-    },
-    /// A kind that verifying needs could not be added.
+    ManyOutputs { handler: String, outputs: usize },
+    #[error("{handler}: it was placed on the gpu to be compared, but nothing was dispatched there")]
+    NotOnDevice { handler: String },
+    /// One of the stand-ins could not be added to the registry.
     #[error(transparent)]
     Kind(#[from] EntryError),
 }
@@ -79,14 +72,15 @@ impl From<NoPlan> for VerifyError {
     }
 }
 
-/// How much is compared, and with what.
+/// How much to compare, and on which device.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Frames of each source.
+    /// The number of frames of each source.
     pub frames: u64,
-    /// Bytes of frames that are kept for comparing; where frames are big there are fewer of them, and one at least.
+    /// The maximum number of bytes of frames to keep. Large frames reduce the number of frames, but at least one is
+    /// kept.
     pub most_bytes: u64,
-    /// The device to compare the host with; none compares fused with unfused only.
+    /// The device to compare with the CPU. Without one, only fused and unfused runs are compared.
     pub device: Option<Device>,
 }
 
@@ -99,63 +93,56 @@ impl Default for Options {
 /// The result of [`verify`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
-    /// In the order in which they were made.
     pub comparisons: Vec<Comparison>,
 }
 
 /// One comparison of the frames at a port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// Which runs were compared.
     pub kind: ComparisonKind,
-    /// The port whose frames were compared, as `handler.port`.
+    /// `handler.port`, whose frames were compared.
     pub port: String,
-    /// The handlers, joined into one kernel or not, that made what is looked at; of a whole graph that differs, those
-    /// whose result is the first to differ.
+    /// The handlers, fused or alone, that made the compared frames. If a whole graph differs, the handlers whose result
+    /// is the first to differ.
     pub made_by: Vec<String>,
-    /// Whether they are equal.
     pub result: ComparisonResult,
 }
 
 /// Which runs a comparison compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonKind {
-    /// The whole graph on the host, fused, with every handler by itself.
+    /// The fused graph on the CPU with every handler alone on the CPU.
     FusedOnCpu,
-    /// One handler on the device with the same on the host, on identical inputs.
+    /// One handler on the GPU with the same handler on the CPU, on identical inputs.
     Twins,
-    /// The whole graph on the device, fused, with every handler by itself on the host.
+    /// The fused graph on the GPU with every handler alone on the CPU.
     FusedOnDevice,
 }
 
 /// The result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ComparisonResult {
-    /// The frames are equal, or at most `levels` apart.
     Equal {
-        /// Frames that were compared.
         frames: usize,
-        /// Levels that were allowed.
+        /// The allowed difference. 0 means equal to the byte.
         levels: u8,
     },
-    /// They differ.
     Different(Difference),
-    /// Nothing was compared, for this reason.
+    /// Not compared, for this reason.
     Left(String),
 }
 
 impl Verified {
-    /// Whether no difference was found.
     pub fn is_equal(&self) -> bool {
         self.differences().next().is_none()
     }
 
-    /// How many comparisons were made: those that were left out do not count.
+    /// How many comparisons were made, without those that were left out.
     pub fn compared(&self) -> usize {
         self.comparisons.iter().filter(|comparison| !matches!(comparison.result, ComparisonResult::Left(_))).count()
     }
 
-    /// Every difference, with where it is.
+    /// Every difference, with the comparison that found it.
     pub fn differences(&self) -> impl Iterator<Item = (&Comparison, &Difference)> {
         self.comparisons.iter().filter_map(|comparison| match &comparison.result {
             ComparisonResult::Different(difference) => Some((comparison, difference)),
@@ -204,11 +191,11 @@ impl fmt::Display for Verified {
     }
 }
 
-/// Compares a graph fused with unfused, and the device with the host, handler by handler and as a whole.
+/// Compares the fused graph with the unfused one, and the GPU with the CPU, handler by handler and as a whole.
 pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Result<Verified, VerifyError> {
     let graph = registry.check(spec)?;
     check_all_run(&graph, registry)?;
-    // Only how everything is linked is taken from this plan; every machine with a device links it so.
+    // Only the links are taken from this plan; they are the same on every machine with a device.
     let profile = Profile::shipped("integrated").expect("every class ships, tests/shipped.rs");
     let plan = Plan::decide(&graph, &profile, &RunOptions::new())?;
     let subject = Subject::capture(spec, &graph, plan, registry, options)?;
@@ -228,7 +215,7 @@ pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Resul
         for name in subject.twins() {
             let there = TrialRun { up_to: Some(name), device: Some(device), on: On::DeviceFor(name), ..alone };
             let tried = subject.run(there)?;
-            // A converter to the format that comes in has no kernel.
+            // A converter to the format that it receives has no kernel.
             let computes = tried.plan.handlers.iter().any(|handler| handler.name == name && handler.group.is_some());
             if computes && tried.report.counters.dispatches == 0 {
                 return Err(VerifyError::NotOnDevice { handler: name.to_owned() });
@@ -252,7 +239,7 @@ pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Resul
         };
         for handler in subject.device_only() {
             comparisons
-                .push(left(handler, "it has no version for the cpu, so that the gpu's is taken as it is".to_owned()));
+                .push(left(handler, "it has no version for the cpu, so its gpu result is not checked".to_owned()));
         }
         for (name, why) in &subject.kept_off {
             let handler = subject.handler(name).filter(|handler| !handler.entry.outputs.is_empty());
@@ -264,7 +251,7 @@ pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Resul
     Ok(Verified { comparisons })
 }
 
-/// Whoever cannot run is named before anything is read, with the words of a run.
+/// Reports a handler that cannot run before any source is read, with the error that a run reports.
 fn check_all_run(graph: &Graph, registry: &Registry) -> Result<(), VerifyError> {
     let missing = graph.handlers().iter().find(|h| !registry.runs(h.entry));
     missing.map_or(Ok(()), |handler| {
@@ -283,7 +270,7 @@ impl Tried {
     }
 }
 
-/// Compares what reaches the sinks in a trial of the whole graph.
+/// Compares the frames that reach the sinks in a run of the whole graph.
 fn compare_sinks(
     subject: &Subject<'_>,
     truth: &Tried,
@@ -297,7 +284,7 @@ fn compare_sinks(
         for (port, found) in tried.frames.iter().filter(|(port, _)| port.split('.').next() == Some(&sink.name)) {
             let result = match tolerances.get(&sink.name) {
                 Some(Tolerance::Unknown(by)) => ComparisonResult::Left(format!(
-                    "{by} may be a level off on the gpu, and what is behind it may make more of that"
+                    "{by} may be a level off on the gpu, and the handlers after it may amplify that"
                 )),
                 Some(Tolerance::Levels(levels)) => compared(truth.at(port), found, *levels),
                 None => compared(truth.at(port), found, 0),
@@ -315,7 +302,7 @@ fn compare_sinks(
     Ok(())
 }
 
-/// The first kernel on the way to a sink whose result differs: the trial is run once more, and looked at behind each.
+/// The first kernel before a sink whose result differs. Runs the trial again with a tap after each kernel.
 fn first_different(
     subject: &Subject<'_>,
     truth: &Tried,
@@ -351,7 +338,7 @@ fn compared(expected: &[Caught], found: &[Caught], levels: u8) -> ComparisonResu
     }
 }
 
-/// The handlers that make what arrives at a port: one, or those that are fused with it.
+/// The handlers that make the frames at a port: one, or a fusion group.
 fn makers(tried: &Tried, port: &str) -> Vec<String> {
     let plan = &tried.plan;
     let Some(link) = plan.links.iter().find(|link| plan.port_name(link.to) == port) else { return Vec::new() };
@@ -360,15 +347,15 @@ fn makers(tried: &Tried, port: &str) -> Vec<String> {
     group.unwrap_or_else(|| vec![producer]).into_iter().map(|at| plan.handlers[at].name.clone()).collect()
 }
 
-/// How far the results of the device and the host may be apart at a handler, when the whole graph runs.
+/// How far the GPU may be from the CPU at a handler when the whole graph runs.
 #[derive(Debug, Clone, PartialEq)]
 enum Tolerance {
     Levels(u8),
-    /// Later handlers changed a difference of one level that this handler made.
+    /// Later handlers may have amplified a difference of one level that this handler made.
     Unknown(String),
 }
 
-/// A level that one handler is off stays a level where pixels are only moved, and can become anything elsewhere.
+/// A difference of one level stays one level if handlers only move pixels. Handlers that compute may amplify it.
 fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Tolerance> {
     let plan = &tried.plan;
     let mut found: BTreeMap<String, (Tolerance, Option<String>)> = BTreeMap::new();
@@ -383,7 +370,7 @@ fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Toleranc
         let handler = subject.handler(&planned.name);
         let there = planned.space == Space::Gpu;
         let own = handler.filter(|_| there).map_or(0, |handler| levels(handler.entry));
-        // A converter between formats computes too, whatever its kernel reads.
+        // A converter between formats computes, even if its kernel is a gather.
         let computes = handler.is_none_or(|handler| {
             let kernel = handler.kernel();
             kernel.is_some_and(|kernel| kernel.kind != KernelKind::Gather)
@@ -401,8 +388,8 @@ fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Toleranc
     found.into_iter().map(|(name, (tolerance, _))| (name, tolerance)).collect()
 }
 
-/// Levels that a handler's two implementations may be apart, given the same input. All that vramp computes itself is
-/// whole numbers on both sides; a user's floats are the driver's.
+/// The allowed difference between a handler's two implementations on the same input. vramp's own kernels compute in
+/// whole numbers on both sides; a user's shader computes in floats, as its driver rounds them.
 fn levels(entry: &Entry) -> u8 {
     u8::from(entry.name == "wgsl")
 }

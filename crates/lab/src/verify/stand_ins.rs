@@ -1,10 +1,7 @@
-//! Stand-ins: what takes the place of sources, sinks and transfers while a graph is tried.
+//! Stand-ins for sources, sinks and transfers in a trial.
 //!
-//! Owns their entries and handlers, and the kinds in which they are made instead of the real ones.
-//! Does not decide which graph is tried.
-//!
-//! Always: a stand-in for a source or a sink has the entry of the real one, so that the plan is the same; nothing
-//! outside is touched by one.
+//! Invariants: a stand-in for a source or a sink has the entry of the real one, so that the plan is the same. A
+//! stand-in reads and writes nothing outside the process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +14,13 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Make, Registry, Setu
 use crate::harness::Caught;
 use crate::harness::ends::{CATCH, Carry, Catch, Trays};
 
-/// Stands in for a transfer where everything stays on the host.
+/// Stands in for a transfer when everything stays on the CPU.
 pub(super) static CARRY: Entry = Entry { name: "verify-carry", about: "passes frames on", ..Entry::CONTROL };
 
-/// Stands in for a source that cannot be made to wait: which of its frames come would depend on how fast a trial is.
+/// Stands in for a live source, which cannot wait: which of its frames arrive would depend on the speed of the trial.
 pub(super) static REPLAY: Entry = Entry {
     name: "verify-replay",
-    about: "hands out what was captured",
+    about: "sends the captured frames",
     outputs: &[Output {
         media: PortMedia::ANY,
         format: FormatRule::Setting("format"),
@@ -41,14 +38,14 @@ pub(super) static REPLAY: Entry = Entry {
 };
 
 const fn setting(name: &'static str, value: ValueType) -> Setting {
-    Setting { name, value, fallback: Fallback::Required, liveness: Liveness::Fixed, about: "what was captured" }
+    Setting { name, value, fallback: Fallback::Required, liveness: Liveness::Fixed, about: "of the captured frames" }
 }
 
-/// Captured frames by the name of their source.
+/// Captured frames, by the name of their source.
 pub(super) type Captured = Arc<BTreeMap<String, Arc<[Caught]>>>;
 
-/// The same kinds, made so that captured sources are replayed, sinks keep what they get, and nobody writes anything.
-/// `handlers` is how many the graph has as its user wrote it, which some of them show.
+/// The same kinds with other makers: captured sources are replayed, sinks keep their frames, and no handler writes
+/// anything. `handlers` is the number of handlers in the user's graph, which some handlers show.
 pub(super) fn cut_off(
     registry: &Registry,
     handlers: usize,
@@ -84,7 +81,6 @@ pub(super) fn cut_off(
     Ok(own)
 }
 
-/// Hands out what was captured.
 struct Replay {
     frames: Arc<[Caught]>,
     next: usize,
@@ -98,14 +94,14 @@ impl FrameHandler for Replay {
     }
 }
 
-/// Keeps the first frames of a source, as many as there is room for, and one at least.
+/// Keeps the first frames of a source: as many as `left_bytes` allows, but at least one.
 pub(super) struct Capture {
     pub(super) to: Trays,
     pub(super) left_bytes: u64,
 }
 
 impl Capture {
-    /// The tray that frames are laid in.
+    /// The name of the tray with the captured frames.
     pub(super) const TRAY: &'static str = "captured";
 }
 

@@ -1,9 +1,7 @@
-//! Trials: the same graph run in different ways, with its ends cut off.
+//! Trials: runs of the same graph in different ways, with stand-ins for its sources and sinks.
 //!
-//! Owns the frames captured from sources, and the graphs that are run with them.
-//! Does not compare anything.
-//!
-//! Always: nothing outside is read twice or written; every trial has the same frames, numbers and times.
+//! Invariants: nothing outside the process is read twice or written. Every trial has the same frames, numbers and
+//! times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +22,7 @@ use vramp_pipeline::Pipeline;
 use super::stand_ins::{CARRY, Capture, Captured, REPLAY, cut_off};
 use super::{Options, VerifyError};
 
-/// Answers probes with what the checked graph knows, so that no source is opened twice.
+/// Answers probes from the checked graph, so that no source is opened twice.
 struct KnownSources<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
@@ -36,73 +34,71 @@ impl SourceProbe for KnownSources<'_> {
         Ok(self.graph.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
     }
 
-    /// A shader's text is asked anew: its settings are typed by it.
+    /// Reads the shader again, because its text defines the types of the settings.
     fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
         self.registry.declared(entry, settings)
     }
 }
 
-/// A graph to be tried, with the frames of its sources.
+/// A graph to run in trials, with the captured frames of its sources.
 pub(super) struct Subject<'a> {
     graph: &'a Graph,
     spec: &'a GraphSpec,
     names: Vec<String>,
-    /// How everything is linked, converters included.
+    /// All links, including those of inserted converters.
     pub(super) plan: Plan,
     registry: Registry,
     captured: Captured,
     caught: Trays,
-    /// Who offers the device and does not fit this one, and why.
+    /// Handlers that have a GPU version which does not fit this device, with the reason.
     pub(super) kept_off: BTreeMap<String, String>,
-    /// Frames of sources that are not captured, since they can be made at will.
+    /// Frames per run for generators, which are not captured.
     pub(super) frames: u64,
 }
 
-/// What a trial left at its sinks and taps, by `handler.port`.
+/// The frames at the sinks and taps of a trial, by `handler.port`.
 pub(super) struct Tried {
     pub(super) frames: BTreeMap<String, Vec<Caught>>,
     pub(super) plan: Plan,
     pub(super) report: Report,
 }
 
-/// Which part of the graph is run, and how.
+/// Which part of the graph runs, and how.
 #[derive(Clone, Copy)]
 pub(super) struct TrialRun<'t> {
-    /// Only this handler and what is in front of it; everything where none is named.
+    /// Runs only this handler and those before it. `None` runs the whole graph.
     pub(super) up_to: Option<&'t str>,
-    /// Which outputs are looked at besides what reaches the sinks.
+    /// The outputs to capture besides the sinks' inputs.
     pub(super) taps: TappedOutputs<'t>,
     pub(super) fusion: bool,
-    /// The device, where one is used.
     pub(super) device: Option<&'t Device>,
-    /// Where handlers go that can go there; the others are on the other side.
+    /// The preferred space. Handlers that do not offer it run in the other space.
     pub(super) on: On<'t>,
 }
 
 /// The outputs whose frames are captured.
 #[derive(Clone, Copy)]
 pub(super) enum TappedOutputs<'t> {
-    /// None.
     None,
-    /// All; of a part of the graph, those of its last handler.
+    /// All outputs, or those of the last handler if only a part of the graph runs.
     All,
-    /// Those of these handlers. Behind the last of a fused group a tap changes nothing about the group.
+    /// The outputs of these handlers. A tap after the last handler of a fusion group does not change the group.
     Of(&'t BTreeSet<String>),
 }
 
-/// Who is on the device.
+/// The handlers that run on the device.
 #[derive(Clone, Copy)]
 pub(super) enum On<'t> {
     /// Those that run nowhere else.
     Host,
-    /// This one, and those that run nowhere else.
+    /// This handler, and those that run nowhere else.
     DeviceFor(&'t str),
-    /// Everybody who can.
+    /// Every handler that can.
     Device,
 }
 
 impl<'a> Subject<'a> {
-    /// Reads the frames of every source that does not compute them, once.
+    /// Captures the frames of every source that reads them from outside, once.
     pub(super) fn capture(
         spec: &'a GraphSpec,
         graph: &'a Graph,
@@ -112,7 +108,7 @@ impl<'a> Subject<'a> {
     ) -> Result<Subject<'a>, VerifyError> {
         let outputs: BTreeSet<_> = plan.links.iter().map(|link| link.from).collect();
         let bytes_of = |from| plan.links.iter().find(|link| link.from == from).map_or(0, |link| link.content.bytes());
-        // Every output is kept once as it should be, and once more as it is.
+        // Every output is kept twice: as the reference and as the result.
         let frame_bytes = 2 * outputs.into_iter().map(bytes_of).sum::<u64>().max(1);
         let frames = options.frames.min(options.most_bytes / frame_bytes).max(1);
         let mut captured = BTreeMap::new();
@@ -130,18 +126,17 @@ impl<'a> Subject<'a> {
         Ok(Subject { graph, spec, names, plan, registry, captured, caught, kept_off, frames })
     }
 
-    /// The handler of this name; none for converters that the planner put there.
+    /// The handler of this name. `None` for converters that the planner inserted.
     pub(super) fn handler(&self, name: &str) -> Option<&'a Handler> {
         self.graph.handlers().iter().find(|handler| handler.name == name)
     }
 
-    /// Names of the handlers that take frames out.
+    /// The handlers without outputs.
     pub(super) fn sinks(&self) -> impl Iterator<Item = &'a Handler> {
         self.graph.handlers().iter().filter(|handler| handler.entry.outputs.is_empty())
     }
 
-    /// Names of handlers with a result on either side that can be compared, converters that the planner put there
-    /// included.
+    /// Names of the handlers that can be compared on both sides, including converters that the planner inserted.
     pub(super) fn twins(&self) -> impl Iterator<Item = &str> {
         let both = |entry: &Entry| entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
         let written = self.graph.handlers().iter().filter(move |handler| {
@@ -154,7 +149,7 @@ impl<'a> Subject<'a> {
         written.map(|handler| handler.name.as_str()).chain(inserted.map(|handler| handler.name.as_str()))
     }
 
-    /// Handlers that compute on the device and nowhere else.
+    /// Handlers that compute only on the device.
     pub(super) fn device_only(&self) -> impl Iterator<Item = &'a Handler> {
         self.graph.handlers().iter().filter(|handler| {
             let entry = handler.entry;
@@ -162,12 +157,12 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Names of everything in front of a handler, and its own.
+    /// The names of a handler and of all handlers before it.
     pub(super) fn names_up_to(&self, name: &str) -> impl Iterator<Item = &str> {
         self.up_to(name).into_iter().map(|at| self.plan.handlers[at].name.as_str())
     }
 
-    /// The handler and everything in front of it.
+    /// A handler and all handlers before it.
     fn up_to(&self, name: &str) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut asked: Vec<usize> = self.plan.handlers.iter().position(|h| h.name == name).into_iter().collect();
@@ -179,7 +174,7 @@ impl<'a> Subject<'a> {
         found
     }
 
-    /// Whether something runs on the device only.
+    /// Whether a handler runs only on the device.
     pub(super) fn needs_device(&self) -> bool {
         self.graph.handlers().iter().any(|h| h.entry.transfer.is_none() && !h.entry.offers(Space::Cpu))
     }
@@ -195,7 +190,7 @@ impl<'a> Subject<'a> {
         let mut options = RunOptions::new().fusion(trial.fusion).frames(self.frames).nominal_time();
         for handler in graph.handlers().iter().filter(|handler| handler.entry.transfer.is_none()) {
             let place = match trial.on {
-                // Frames are looked at on the host.
+                // Frames are compared on the CPU.
                 _ if handler.entry.outputs.is_empty() => Space::Cpu,
                 On::DeviceFor(name) if handler.name == name => Space::Gpu,
                 On::Host | On::DeviceFor(_) => Space::Cpu,
@@ -209,7 +204,7 @@ impl<'a> Subject<'a> {
         let builder = Pipeline::from_graph(graph).registry(&self.registry).without_sinks();
         let mut pipeline = match trial.device {
             None => builder.options(options.only(Space::Cpu)).build()?,
-            // What the cpu would go on with is not what is to be compared.
+            // After a device loss the CPU would continue, and the result would not be the GPU's.
             Some(device) => {
                 builder.options(options.on_loss(OnLoss::Stop)).profile(figures(device)).device(device).build()?
             }
@@ -225,7 +220,7 @@ impl<'a> Subject<'a> {
         Ok(Tried { frames, plan, report })
     }
 
-    /// The graph as a trial runs it, and which port each catch looks at.
+    /// The graph of a trial, and the port that each catch captures.
     fn written(&self, trial: &TrialRun<'_>) -> (GraphSpec, Vec<(String, String)>) {
         let kept = trial.up_to.map_or_else(|| (0..self.plan.handlers.len()).collect(), |name| self.up_to(name));
         let transfers = matches!(trial.on, On::Device);
@@ -237,13 +232,13 @@ impl<'a> Subject<'a> {
             let same = stand_in.kind == planned.kind();
             ids.insert(*at, (spec.add(stand_in.named(&planned.name)), same));
         }
-        // What stands in for another kind has one port, whatever the other calls its own.
+        // A stand-in of another kind has one port, whose name may differ.
         let end = |at: PortAt| match ids[&at.handler] {
             (id, true) => id.port(at.port),
             (id, false) => LinkEnd::from(id),
         };
         for link in self.plan.links.iter().filter(|link| kept.contains(&link.to.handler)) {
-            // Nothing in a trial is live, so every link waits; asking for that would keep its ends from being fused.
+            // No source in a trial is live, so every link waits. An explicit policy would prevent fusion.
             spec.connect(end(link.from), end(link.to));
             let name = &self.plan.handlers[link.to.handler].name;
             if self.sinks().any(|sink| sink.name == *name) {
@@ -259,9 +254,9 @@ impl<'a> Subject<'a> {
                 TappedOutputs::Of(names) => names.contains(name),
             };
             let feeds = |link: &PlannedLink| link.from == from && kept.contains(&link.to.handler);
-            // An output that goes nowhere in this part of the graph has to go somewhere.
+            // An output must be linked, even if its consumers are not in this part of the graph.
             if wanted || !self.plan.links.iter().any(feeds) {
-                // Default names count from 0 and are never this.
+                // Default names end in a number that counts handlers of the kind, so they never equal this.
                 let name = format!("verify-tap-{}", taps.len());
                 let tap = spec.add(HandlerSpec::new(CATCH.name).named(&name));
                 spec.connect(end(from), tap);
@@ -271,7 +266,7 @@ impl<'a> Subject<'a> {
         (spec, taps)
     }
 
-    /// What stands for a handler in a trial.
+    /// The handler that takes a planned handler's place in a trial.
     fn stand_in(&self, at: usize, transfers: bool) -> HandlerSpec {
         let planned = &self.plan.handlers[at];
         let content = self.plan.links.iter().find(|link| link.from.handler == at).map(|link| &link.content);
@@ -296,7 +291,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Who offers the device and does not fit this one, by the plan that puts everybody there who does.
+/// Handlers that offer the GPU but do not fit this device, with the reason from the warnings of an all-GPU plan.
 fn kept_off(graph: &Graph, device: &Device) -> Result<BTreeMap<String, String>, VerifyError> {
     let figures = figures(device);
     let plan = Plan::decide(graph, &figures, &RunOptions::new().only(Space::Gpu).fusion(false))?;
@@ -315,7 +310,7 @@ fn is_read(handler: &Handler) -> bool {
     handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)
 }
 
-/// The first frames of a source, so many at most and in so many bytes.
+/// The first frames of a source, limited in number and in bytes.
 fn read(
     graph: &Graph,
     source: &Handler,

@@ -46,7 +46,7 @@ struct Case {
     size: Size,
     source_size: Size,
     source: Option<Vec<Pixel>>,
-    sides: Vec<(Size, Vec<Pixel>)>,
+    extra_inputs: Vec<(Size, Vec<Pixel>)>,
 }
 
 fn case(
@@ -67,23 +67,23 @@ fn case(
     for (f, part) in before.iter().zip(&layout.before).chain(after.iter().zip(&layout.after)) {
         params.set(*part, &f.sample.words, &f.sample.small);
     }
-    let mut sides: Vec<_> = head.sample.pictures.iter().map(|size| (*size, chance.picture(*size))).collect();
+    let mut extra_inputs: Vec<_> = head.sample.pictures.iter().map(|size| (*size, chance.picture(*size))).collect();
     for (f, at) in before.iter().map(|f| (f, source_size)).chain(after.iter().map(|f| (f, size))) {
-        if f.kernel.side {
-            sides.push((at, chance.picture(at)));
+        if f.kernel.extra_input {
+            extra_inputs.push((at, chance.picture(at)));
         }
     }
     let source = head.kernel.source.then(|| chance.picture(source_size));
-    Case { recipe, params, size, source_size, source, sides }
+    Case { recipe, params, size, source_size, source, extra_inputs }
 }
 
 fn on_cpu(case: &Case) -> Vec<Pixel> {
-    let sides: Vec<Picture<'_>> =
-        case.sides.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
+    let extra_inputs: Vec<Picture<'_>> =
+        case.extra_inputs.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
     let frame = KernelFrame {
         size: case.size,
         source: case.source.as_deref().map(|p| Picture::new(case.source_size, p).expect("it fits")),
-        sides: &sides,
+        extra_inputs: &extra_inputs,
         small: case.params.small(),
         words: case.params.words(),
     };
@@ -120,13 +120,13 @@ impl Rig {
             buffer
         };
         let source = case.source.as_ref().map(|p| filled(p.as_flattened().to_vec()));
-        let sides: Vec<_> = case.sides.iter().map(|(_, p)| filled(p.as_flattened().to_vec())).collect();
+        let extra_inputs: Vec<_> = case.extra_inputs.iter().map(|(_, p)| filled(p.as_flattened().to_vec())).collect();
         let small = filled(bytes_of(if case.params.small().is_empty() { &[0] } else { case.params.small() }));
         let output = lend(case.size.pixels() * 4);
         let over = case.recipe.head.first.map(|first| first.over.size(case.source_size, case.size));
         let kept = lend(over.map_or(16, |over| over.pixels() * IntermediateExtent::ELEMENT_BYTES));
         let shaders = case.recipe.shaders("twin");
-        let in_front = case.recipe.before.iter().filter(|f| f.side()).count();
+        let before_head = case.recipe.before.iter().filter(|f| f.extra_input()).count();
         for (pass, shader) in shaders.iter().enumerate() {
             let kernel = self.device.prepare(shader).unwrap_or_else(|e| panic!("{e}\n{}", shader.wgsl));
             let (first, second) = (over.filter(|_| pass == 0), over.filter(|_| pass == 1));
@@ -136,8 +136,8 @@ impl Rig {
             reads.extend(source.as_ref().filter(|_| reads_source));
             reads.extend(second.map(|_| &kept));
             // Each pass binds the images of its own functions: those before the head first, those after it last.
-            let from = if reads_source { 0 } else { in_front };
-            reads.extend(&sides[from..if first.is_some() { in_front } else { sides.len() }]);
+            let from = if reads_source { 0 } else { before_head };
+            reads.extend(&extra_inputs[from..if first.is_some() { before_head } else { extra_inputs.len() }]);
             let wanted = shader.bindings.iter().filter(|b| **b == Binding::Read).count();
             if reads.len() < wanted {
                 reads.push(&small);
@@ -243,13 +243,13 @@ fn random_kernels(limits: LimitSet, seed: u64, count: usize, most_pictures: usiz
         let pick = |chance: &mut Chance, from: &[Given<PixelFn>], most: u32| -> Vec<usize> {
             (0..chance.below(most + 1)).map(|_| chance.below(from.len() as u32) as usize).collect()
         };
-        let in_front = if head.kernel.source { pick(&mut chance, &front, 2) } else { Vec::new() };
-        let before: Vec<_> = in_front.iter().map(|i| &front[*i]).collect();
+        let before_head = if head.kernel.source { pick(&mut chance, &front, 2) } else { Vec::new() };
+        let before: Vec<_> = before_head.iter().map(|i| &front[*i]).collect();
         let after: Vec<_> = pick(&mut chance, &behind, 4).iter().map(|i| &behind[*i]).collect();
         // A second pass that reads the source again binds one more buffer.
         let again = usize::from(head.kernel.first.is_some_and(|first| first.source_again));
-        let sides = before.iter().chain(&after).filter(|f| f.kernel.side).count();
-        if again + head.sample.pictures.len() + sides > most_pictures {
+        let extra_inputs = before.iter().chain(&after).filter(|f| f.kernel.extra_input).count();
+        if again + head.sample.pictures.len() + extra_inputs > most_pictures {
             continue;
         }
         let names: Vec<_> = before.iter().map(|f| f.kernel.name).chain([head.kernel.name]).collect();

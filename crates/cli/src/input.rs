@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use vramp::handlers::files::{Clash, FileUse};
-use vramp::plan::catalog::{Catalog, Entry, NoProbe, ProbeError, Probed, Settings, SourceProbe};
+use vramp::plan::catalog::{Catalog, Entry, NoProbe, ProbeError, Probed, SettingValues, SourceProbe};
 use vramp::plan::{
     CheckError, Format, Graph, GraphSpec, Mistake, Mistakes, ParsedGraph, Size, SourceText, TextSpan, read_text,
     read_toml,
@@ -180,7 +180,7 @@ impl CheckedPipeline {
 struct Unopened;
 
 impl SourceProbe for Unopened {
-    fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
+    fn probe(&self, _: &Entry, _: &SettingValues) -> Result<Probed, ProbeError> {
         Ok(Probed { format: Some(Format::I420), size: Size::new(1, 1), ..Probed::default() })
     }
 }

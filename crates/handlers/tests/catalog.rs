@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{
-    Catalog, Entry, Fallback, Family, FormatRule, Frames, KernelKind, KernelRule, RateRule, Settings, SizeRule,
+    Catalog, Entry, Fallback, Family, FormatRule, Frames, KernelKind, KernelRule, RateRule, SettingValues, SizeRule,
     TransferDirection, Units, Value, ValueType, When,
 };
 use vramp_plan::{Format, Size, Space};
@@ -14,8 +14,8 @@ fn entry(family: Family, name: &str) -> &'static Entry {
 }
 
 /// The settings a handler has when only its required ones are given.
-fn defaults(entry: &Entry) -> Settings {
-    let mut settings = Settings::default();
+fn defaults(entry: &Entry) -> SettingValues {
+    let mut settings = SettingValues::default();
     for setting in entry.settings {
         if let Fallback::Is(default) = setting.fallback {
             settings.set(setting.name, setting.value.read(default).expect("a default fits its own type"));
@@ -24,7 +24,7 @@ fn defaults(entry: &Entry) -> Settings {
     settings
 }
 
-fn set(settings: &mut Settings, entry: &Entry, key: &str, text: &str) {
+fn set(settings: &mut SettingValues, entry: &Entry, key: &str, text: &str) {
     let setting = entry.setting(key).expect("the setting exists");
     settings.set(key, setting.value.read(text).expect("the value fits"));
 }
@@ -33,7 +33,7 @@ fn refuses(entry: &Entry, key: &str, text: &str) -> bool {
     entry.setting(key).expect("the setting exists").value.read(text).is_none()
 }
 
-fn units(entry: &Entry, settings: &Settings, size: Size) -> f64 {
+fn units(entry: &Entry, settings: &SettingValues, size: Size) -> f64 {
     match entry.work.units {
         Units::PerPixel(n) => n * size.pixels() as f64,
         Units::PerPixelBy(f) => f(settings) * size.pixels() as f64,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_handlers::registry;
-use vramp_plan::catalog::{Entry, Settings, Value};
+use vramp_plan::catalog::{Entry, SettingValues, Value};
 use vramp_plan::{Format, Policy, Rate, Size};
 use vramp_runtime::internals::{HeapTally, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::observe::{DropReason, NodeCounts};
@@ -18,7 +18,7 @@ fn entry(name: &str) -> &'static Entry {
 }
 
 /// A node as a pipeline makes it: the handler from its maker, `delay` and `every` from its entry.
-fn node(name: &str, settings: &Settings) -> Node {
+fn node(name: &str, settings: &SettingValues) -> Node {
     let entry = entry(name);
     let registry = registry();
     let make = registry.maker(entry).unwrap_or_else(|| panic!("{name} cannot be made"));
@@ -31,8 +31,8 @@ fn node(name: &str, settings: &Settings) -> Node {
         .every(entry.every.under(settings).into())
 }
 
-fn set(key: &str, value: i64) -> Settings {
-    let mut settings = Settings::default();
+fn set(key: &str, value: i64) -> SettingValues {
+    let mut settings = SettingValues::default();
     settings.set(key, Value::Int(value));
     settings
 }
@@ -123,7 +123,7 @@ impl Run {
 }
 
 /// Runs ten frames through one control; hands back what came out: number, time, whether it is the frame given last.
-fn through(name: &str, settings: &Settings) -> Vec<(u64, i64, bool)> {
+fn through(name: &str, settings: &SettingValues) -> Vec<(u64, i64, bool)> {
     let give = Give::rgba(10, 2, 2);
     let note = Note { given: Arc::clone(&give.held), ..Note::default() };
     let seen = Arc::clone(&note.seen);
@@ -138,7 +138,7 @@ const PERIOD_NS: i64 = 100_000_000;
 #[test]
 fn identity_hands_on_the_very_frame_that_came() {
     let expected: Vec<_> = (0..10).map(|n: u64| (n, n.cast_signed() * PERIOD_NS, true)).collect();
-    assert_eq!(through("identity", &Settings::default()), expected);
+    assert_eq!(through("identity", &SettingValues::default()), expected);
 }
 
 #[test]
@@ -174,14 +174,14 @@ fn with_keep_times_delay_hands_frames_on_later_with_their_own_times_and_all_of_t
 
 #[test]
 fn null_takes_every_frame_and_keeps_none() {
-    let mut run = Run::of(Give::rgba(10, 3, 3), vec![node("null", &Settings::default())]);
+    let mut run = Run::of(Give::rgba(10, 3, 3), vec![node("null", &SettingValues::default())]);
     run.run_out();
     assert_eq!(run.counts(1), NodeCounts { taken: 10, emitted: 10, ..NodeCounts::default() });
 }
 
 #[test]
 fn passing_frames_on_allocates_nothing() {
-    let null = Settings::default();
+    let null = SettingValues::default();
     for control in [node("identity", &null), node("every", &set("n", 2)), node("delay", &set("frames", 4))] {
         let name = control.name();
         let mut run = Run::of(Give::rgba(u64::MAX, 4, 4), vec![control, node("null", &null)]);
@@ -201,7 +201,8 @@ fn probe_prints_one_line_per_frame_with_the_hash_that_xxhsum_prints() {
         let noisy = Give { byte: |i| (i * 7 + 3) as u8, ..Give::rgba(200, 64, 48) };
         for (give, name) in [(Give::rgba(2, 3, 2), "probe"), (gray, "probe"), (noisy, "probe")] {
             let frames = give.frames;
-            let mut run = Run::of(give, vec![node(name, &Settings::default()), node("null", &Settings::default())]);
+            let mut run =
+                Run::of(give, vec![node(name, &SettingValues::default()), node("null", &SettingValues::default())]);
             if frames > 100 {
                 (0..20).for_each(|_| assert!(matches!(run.step(), Stepped::Moved)));
                 let warm = run.tally.own();

@@ -1,14 +1,14 @@
 //! The examples that `inspect` and error messages show are pipelines that can be read and checked.
 
 use vramp_handlers::registry;
-use vramp_plan::catalog::{Entry, ProbeError, Probed, Settings, SourceProbe};
+use vramp_plan::catalog::{Entry, ProbeError, Probed, SettingValues, SourceProbe};
 use vramp_plan::{Format, Graph, Rate, Size, read_text};
 
 /// Answers for the files that the examples name and nobody has.
 struct EveryFileIsThere;
 
 impl SourceProbe for EveryFileIsThere {
-    fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
+    fn probe(&self, _: &Entry, _: &SettingValues) -> Result<Probed, ProbeError> {
         Ok(Probed { format: Some(Format::I420), size: Size::new(640, 480), rate: Rate::new(30, 1), tags: None })
     }
 }

@@ -11,7 +11,7 @@ use crate::files_rig::{Shot, data, names, read, room, size, write};
 use vramp_handlers::registry;
 use vramp_handlers::{sink, source};
 use vramp_plan::Format;
-use vramp_plan::catalog::{Settings, SourceProbe, Value};
+use vramp_plan::catalog::{SettingValues, SourceProbe, Value};
 
 const INNER: &str = "VRAMP_TEST_LEAVES_ITS_FINDINGS_IN";
 
@@ -38,7 +38,7 @@ fn clip(count: u64) -> Vec<Shot> {
 #[test]
 fn a_y4m_stream_goes_on_where_probing_has_left_it() {
     inner(|| {
-        let mut settings = Settings::default();
+        let mut settings = SettingValues::default();
         settings.set("path", Value::Text("-".to_owned()));
         let probed = registry().probe(&source::y4m::ENTRY, &settings).expect("a header");
         let again = registry().probe(&source::y4m::ENTRY, &settings).expect("the header again");

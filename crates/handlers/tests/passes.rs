@@ -4,7 +4,7 @@
 
 use crate::easel::{Asked, Made, Pixel, THIRTY, allocations, make, run, size};
 use vramp_handlers::registry;
-use vramp_plan::catalog::{Entry, Family, Settings, Value};
+use vramp_plan::catalog::{Entry, Family, SettingValues, Value};
 use vramp_plan::{Size, read_text};
 use vramp_runtime::Part;
 use vramp_runtime::internals::is_counted;
@@ -133,7 +133,7 @@ fn what_the_plan_takes_for_two_passes_is_what_kernels_do() {
             _ => None,
         });
         let entry: &Entry = registry().catalog().entries().find(|entry| entry.name == name).expect("it exists");
-        let mut settings = Settings::default();
+        let mut settings = SettingValues::default();
         for (key, word) in given {
             settings.set(*key, Value::Text((*word).to_owned()));
         }

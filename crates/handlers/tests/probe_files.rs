@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use vramp_handlers::registry;
 use vramp_handlers::{sink, source};
-use vramp_plan::catalog::{Entry, ProbeError, Probed, Settings, SourceProbe, Value};
+use vramp_plan::catalog::{Entry, ProbeError, Probed, SettingValues, SourceProbe, Value};
 use vramp_plan::{Format, Rate, Size, StreamTags};
 
 /// An empty directory of this test's own.
@@ -19,7 +19,7 @@ fn room(test: &str) -> PathBuf {
 }
 
 fn look(entry: &Entry, path: &str) -> Result<Probed, ProbeError> {
-    let mut settings = Settings::default();
+    let mut settings = SettingValues::default();
     settings.set("path", Value::Text(path.to_owned()));
     registry().probe(entry, &settings)
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use vramp_handlers::registry;
 use vramp_handlers::source;
 use vramp_plan::Format;
-use vramp_plan::catalog::{Entry, Settings, SourceProbe, Value};
+use vramp_plan::catalog::{Entry, SettingValues, SourceProbe, Value};
 
 /// Set for the second start: the kind of source and its path.
 const ASKED: &str = "VRAMP_TEST_PROBE";
@@ -18,7 +18,7 @@ const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 const WITHOUT_TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 
 fn look(entry: &Entry, path: &str) -> String {
-    let mut settings = Settings::default();
+    let mut settings = SettingValues::default();
     settings.set("path", Value::Text(path.to_owned()));
     match registry().probe(entry, &settings) {
         Ok(found) => format!(

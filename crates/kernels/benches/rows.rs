@@ -38,7 +38,7 @@ struct Case {
     source: Size,
     size: Size,
     /// Sizes of the extra inputs.
-    sides: Vec<Size>,
+    extra_inputs: Vec<Size>,
     in_place: bool,
     /// The formats of the source and of the output.
     formats: [Format; 2],
@@ -61,7 +61,16 @@ fn case(
     for (part, (_, (words, small))) in layout.after.iter().zip(steps) {
         params.set(*part, words, small);
     }
-    Case { name, recipe, params, source, size: SIZE, sides: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
+    Case {
+        name,
+        recipe,
+        params,
+        source,
+        size: SIZE,
+        extra_inputs: vec![SIZE],
+        in_place: false,
+        formats: [Format::Rgba8; 2],
+    }
 }
 
 fn converted(name: &'static str, from: Format, into: Format) -> Case {
@@ -75,7 +84,16 @@ fn converted(name: &'static str, from: Format, into: Format) -> Case {
     if let Some((part, stored)) = layout.into.zip(stored::of(into)) {
         params.set(part, &stored.store_words(way, SIZE), &[]);
     }
-    Case { name, recipe, params, source: SIZE, size: SIZE, sides: vec![SIZE], in_place: false, formats: [from, into] }
+    Case {
+        name,
+        recipe,
+        params,
+        source: SIZE,
+        size: SIZE,
+        extra_inputs: vec![SIZE],
+        in_place: false,
+        formats: [from, into],
+    }
 }
 
 /// Scales from or to 1920x1080.
@@ -86,7 +104,7 @@ fn resampled(name: &'static str, filter: ResampleFilter, source: Size, size: Siz
     let mut params = FrameParams::new();
     params.begin(&layout, size, source, 0);
     params.set(layout.head, &words, &small);
-    Case { name, recipe, params, source, size, sides: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
+    Case { name, recipe, params, source, size, extra_inputs: vec![SIZE], in_place: false, formats: [Format::Rgba8; 2] }
 }
 
 fn nothing() -> Given {
@@ -121,7 +139,7 @@ fn grid_of(name: &'static str, size: Size) -> Case {
     params.begin(&layout, SIZE, size, 0);
     params.set(layout.head, &compositor::pack(&cells), &compositor::small(&cells, &[size; 4], SIZE));
     let formats = [Format::Rgba8; 2];
-    Case { name, recipe, params, source: size, size: SIZE, sides: vec![size; 3], in_place: false, formats }
+    Case { name, recipe, params, source: size, size: SIZE, extra_inputs: vec![size; 3], in_place: false, formats }
 }
 
 fn box_of(name: &'static str, side: u32) -> Case {
@@ -317,12 +335,13 @@ fn main() {
     for case in cases().iter().filter(|case| only.as_ref().is_none_or(|only| case.name.starts_with(only))) {
         let pixels = noise(case.source, 1);
         let bytes = |at: usize, size: Size| case.formats[at].frame_bytes(size) as usize;
-        let others: Vec<_> = case.sides.iter().map(|size| (*size, noise(*size, 2))).collect();
-        let sides: Vec<_> = others.iter().map(|(size, other)| Picture::new(*size, other).expect("it fits")).collect();
+        let others: Vec<_> = case.extra_inputs.iter().map(|size| (*size, noise(*size, 2))).collect();
+        let extra_inputs: Vec<_> =
+            others.iter().map(|(size, other)| Picture::new(*size, other).expect("it fits")).collect();
         let frame = KernelFrame {
             size: case.size,
             source: Picture::stored(case.formats[0], case.source, &pixels.as_flattened()[..bytes(0, case.source)]),
-            sides: &sides,
+            extra_inputs: &sides,
             small: case.params.small(),
             words: case.params.words(),
         };

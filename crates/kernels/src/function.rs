@@ -27,7 +27,7 @@ pub struct PixelFn {
     /// Number of parameter words.
     pub words: usize,
     /// Whether it reads an extra input: another image, at the same position.
-    pub side: bool,
+    pub extra_input: bool,
     /// Whether it reads small data: a table, glyphs, a logo.
     pub small: bool,
     /// Changes part of a row in place.
@@ -47,7 +47,7 @@ impl PixelFn {
         name: "",
         wgsl: "",
         words: 0,
-        side: false,
+        extra_input: false,
         small: false,
         row: |_, _| {},
         made: None,
@@ -118,8 +118,8 @@ impl Function {
     }
 
     /// Whether it reads another image at the same position.
-    pub fn side(&self) -> bool {
-        self.on_host().side
+    pub fn extra_input(&self) -> bool {
+        self.on_host().extra_input
     }
 
     pub fn small(&self) -> bool {
@@ -154,7 +154,7 @@ pub struct RowArgs<'a> {
     /// The column of the first pixel.
     pub x: u32,
     /// The extra input, if the function reads one.
-    pub side: Option<Picture<'a>>,
+    pub extra_input: Option<Picture<'a>>,
 }
 
 /// The parts of one row that a function can change, from left to right, without overlap.

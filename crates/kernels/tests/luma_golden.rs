@@ -36,7 +36,7 @@ fn however_a_source_is_gone_over_and_written_the_result_is_the_same() {
         assert!(program.surveys() && program.edits_in_place());
         for parts in 1..=size.height.min(5) {
             let frame =
-                KernelFrame { size, source: Picture::new(size, &pixels), sides: &[], small: &[], words: &words };
+                KernelFrame { size, source: Picture::new(size, &pixels), extra_inputs: &[], small: &[], words: &words };
             // One more than parts: a band that surveyed nothing gets the result too.
             let mut scratch: Vec<RowScratch> = (0..=parts).map(|_| RowScratch::default()).collect();
             for (at, scratch) in (0..parts).zip(&mut scratch) {

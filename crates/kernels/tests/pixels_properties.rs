@@ -64,11 +64,11 @@ fn in_bands(
     params: &FrameParams,
     size: Size,
     a: &[Pixel],
-    sides: &[Picture<'_>],
+    extra_inputs: &[Picture<'_>],
     ends: &[u32],
 ) -> Vec<Pixel> {
     let source = Picture::new(size, a);
-    let frame = KernelFrame { size, source, sides, small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source, extra_inputs: sides, small: params.small(), words: params.words() };
     let program = recipe.program();
     let mut scratch = RowScratch::default();
     let mut out = vec![[7; 4]; a.len()];
@@ -97,16 +97,16 @@ proptest! {
         for y in 0..size.height {
             let source = Picture::new(size, &a).unwrap().row(y);
             let (mut whole, mut spans, mut pieces) = (source.to_vec(), source.to_vec(), source.to_vec());
-            (function.row)(&RowArgs { frame, y, x: 0, side }, &mut whole);
+            (function.row)(&RowArgs { frame, y, x: 0, extra_input: side }, &mut whole);
             for part in (function.spans)(&frame, y).iter() {
                 let x = part.start as u32;
-                (function.row)(&RowArgs { frame, y, x, side }, &mut spans[part]);
+                (function.row)(&RowArgs { frame, y, x, extra_input: side }, &mut spans[part]);
             }
             // The result does not depend on the pieces in which a row is visited.
             let cut = cut.min(pieces.len());
             let (left, right) = pieces.split_at_mut(cut);
-            (function.row)(&RowArgs { frame, y, x: 0, side }, left);
-            (function.row)(&RowArgs { frame, y, x: cut as u32, side }, right);
+            (function.row)(&RowArgs { frame, y, x: 0, extra_input: side }, left);
+            (function.row)(&RowArgs { frame, y, x: cut as u32, extra_input: side }, right);
             prop_assert_eq!(&spans, &whole, "row {}", y);
             prop_assert_eq!(&pieces, &whole, "row {} cut at {}", y, cut);
         }
@@ -128,7 +128,7 @@ proptest! {
             let mut made = a.clone();
             for y in 0..2 {
                 let row = &mut made[y as usize * width as usize..][..width as usize];
-                (function.row)(&RowArgs { frame, y, x: x as u32, side }, &mut row[x..]);
+                (function.row)(&RowArgs { frame, y, x: x as u32, extra_input: side }, &mut row[x..]);
             }
             made
         };
@@ -151,7 +151,7 @@ proptest! {
         let (a, b) = (noise(count, 1), noise(count, 2));
         let sides = vec![Picture::new(size, &b).unwrap(); steps.len()];
         let wanted = in_bands(&recipe, &params, size, &a, &sides, &[]);
-        let frame = KernelFrame { size, source: None, sides: &sides, small: params.small(), words: params.words() };
+        let frame = KernelFrame { size, source: None, extra_inputs: &sides, small: params.small(), words: params.words() };
         let mut edited = a;
         let program = recipe.program();
         prop_assert!(program.edits_in_place());
@@ -211,9 +211,9 @@ proptest! {
 #[test]
 fn only_what_reads_its_source_in_place_edits_in_place() {
     assert!(Recipe::of(&LOAD).then(&TABLE).program().edits_in_place());
-    assert!(!Recipe::of(&LOAD).behind(&TABLE).program().edits_in_place());
+    assert!(!Recipe::of(&LOAD).before_head(&TABLE).program().edits_in_place());
     assert!(Recipe::of(&LUMA).then(&TABLE).program().edits_in_place());
-    assert!(!Recipe::of(&LUMA).behind(&TABLE).program().edits_in_place());
+    assert!(!Recipe::of(&LUMA).before_head(&TABLE).program().edits_in_place());
     let others = head::ALL.iter().filter(|head| ![LOAD.name, LUMA.name].contains(&head.name));
     assert!(others.into_iter().all(|head| !Recipe::of(head).program().edits_in_place()));
 }

@@ -50,7 +50,7 @@ fn run(steps: &[Step], size: Size, a: &[Pixel], b: &[Pixel]) -> Vec<Pixel> {
     let frame = KernelFrame {
         size,
         source: Picture::new(size, a),
-        sides: &[side],
+        extra_inputs: &[side],
         small: params.small(),
         words: params.words(),
     };

@@ -66,7 +66,7 @@ fn function(function: &'static PixelFn, words: &[u32], small: &[u32], size: Size
     params.set(layout.after[0], words, small);
     let source = source(size);
     let picture = Picture::new(size, &source);
-    let frame = KernelFrame { size, source: picture, sides: &[], small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source: picture, extra_inputs: &[], small: params.small(), words: params.words() };
     let mut made = vec![[0; 4]; source.len()];
     recipe.program().band(&frame, 0, &mut made, &mut RowScratch::default());
     made

@@ -39,7 +39,7 @@ fn every_pixel_function_is_valid_after_a_load_and_before_every_gather() {
     for function in pixel::ALL {
         Recipe::of(&LOAD).then(function).shaders(function.name).iter().for_each(validate);
         for head in head::ALL.iter().filter(|h| h.source) {
-            Recipe::of(head).behind(function).shaders(head.name).iter().for_each(validate);
+            Recipe::of(head).before_head(function).shaders(head.name).iter().for_each(validate);
         }
     }
 }
@@ -80,7 +80,7 @@ fn every_pair_of_formats_is_valid_around_every_head() {
     for (from, into) in Format::RANKED.into_iter().flat_map(|from| Format::RANKED.map(|into| (from, into))) {
         for head in head::ALL {
             let recipe = Recipe::of(head).reading(from).writing(into).then(&pixel::gray::GRAY);
-            let recipe = if head.source { recipe.behind(&pixel::curve::CURVE) } else { recipe };
+            let recipe = if head.source { recipe.before_head(&pixel::curve::CURVE) } else { recipe };
             recipe.shaders(head.name).iter().for_each(validate);
         }
     }

@@ -140,14 +140,15 @@ fn second_time(
     let noise = |size: Size| -> Vec<Pixel> {
         (0..size.pixels() as u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
     };
-    let reads = |steps: &[Step]| steps.iter().filter(|(function, _)| function.side).count();
+    let reads = |steps: &[Step]| steps.iter().filter(|(function, _)| function.extra_input).count();
     let sizes = sample.pictures.iter().copied();
     let sizes = sizes.chain((0..reads(before)).map(|_| source)).chain((0..reads(after)).map(|_| size));
     let others: Vec<(Size, Vec<Pixel>)> = sizes.map(|size| (size, noise(size))).collect();
-    let sides: Vec<_> = others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
+    let extra_inputs: Vec<_> =
+        others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
     let pixels = noise(source);
     let source = Picture::new(source, &pixels);
-    let frame = KernelFrame { size, source, sides: &sides, small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source, extra_inputs: &sides, small: params.small(), words: params.words() };
     let program = recipe.program().at(level);
     let mut out = vec![[0; 4]; size.pixels() as usize];
     let mut scratch = RowScratch::default();

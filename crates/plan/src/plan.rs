@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Entry, Settings, TransferDirection};
+use crate::catalog::{Entry, SettingValues, TransferDirection};
 use crate::words::{Content, Policy, Space, StreamTags};
 
 /// Everything that was decided about a graph.
@@ -51,7 +51,7 @@ pub struct PlannedHandler {
     /// What it is.
     pub entry: &'static Entry,
     /// Its settings: the graph's, or the planner's if it is inserted.
-    pub settings: Settings,
+    pub settings: SettingValues,
     /// Index of the input whose frames it follows.
     pub lead: usize,
     /// Whether the planner put it there.

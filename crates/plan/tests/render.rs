@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vramp_plan::catalog::{Entry, Family, Settings, TransferDirection};
+use vramp_plan::catalog::{Entry, Family, SettingValues, TransferDirection};
 use vramp_plan::{
     Alternatives, Content, Format, FrameDesc, FusionGroup, Plan, PlannedHandler, PlannedLane, PlannedLink,
     PlannedMemory, Policy, PortAt, Size, Space, Transfer,
@@ -32,7 +32,7 @@ fn handler(name: &str, space: Space, lane: usize, group: Option<usize>, cost_ns:
         "blur" => &BLUR,
         _ => &INVERT,
     };
-    let (settings, lead) = (Settings::default(), 0);
+    let (settings, lead) = (SettingValues::default(), 0);
     let name = name.to_owned();
     PlannedHandler { name, entry, settings, lead, inserted: false, space, lane, group, cost_ns, small_bytes: 0 }
 }

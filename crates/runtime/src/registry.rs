@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use vramp_plan::catalog::{
-    Catalog, DeclareError, DeclaredShader, Entry, EntryError, ProbeError, Probed, Settings, SourceProbe, Value,
+    Catalog, DeclareError, DeclaredShader, Entry, EntryError, ProbeError, Probed, SettingValues, SourceProbe, Value,
 };
 use vramp_plan::{CheckError, Content, Format, Graph, GraphSpec, Rate, Size, Space, StreamTags};
 
@@ -76,7 +76,7 @@ pub struct Setup<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its settings, checked, defaults filled in.
-    pub settings: &'a Settings,
+    pub settings: &'a SettingValues,
     /// What comes in, by port; none if nothing is linked.
     pub inputs: &'a [Option<Content>],
     /// What goes out, by port; none if nothing is linked.
@@ -95,7 +95,7 @@ pub struct Setup<'a> {
     pub watch: bool,
 }
 
-/// Settings that have a value by their declaration. What is missing all the same is an error, not a panic.
+/// SettingValues that have a value by their declaration. What is missing all the same is an error, not a panic.
 impl Setup<'_> {
     /// A whole number, as the type that is asked for.
     pub fn int<T: TryFrom<i64>>(&self, key: &str) -> Result<T, HandlerError> {
@@ -162,9 +162,9 @@ fn missing(key: &str) -> HandlerError {
 /// Makes a handler.
 pub type Make = Arc<dyn Fn(&Setup<'_>) -> Result<Worker, HandlerError> + Send + Sync>;
 
-type LookAtSource = Arc<dyn Fn(&Settings) -> Result<Probed, ProbeError> + Send + Sync>;
-type LookAtSmallData = Arc<dyn Fn(&Settings) -> Option<u64> + Send + Sync>;
-type LookAtText = Arc<dyn Fn(&Settings) -> Result<DeclaredShader, DeclareError> + Send + Sync>;
+type LookAtSource = Arc<dyn Fn(&SettingValues) -> Result<Probed, ProbeError> + Send + Sync>;
+type LookAtSmallData = Arc<dyn Fn(&SettingValues) -> Option<u64> + Send + Sync>;
+type LookAtText = Arc<dyn Fn(&SettingValues) -> Result<DeclaredShader, DeclareError> + Send + Sync>;
 
 /// A kind of handler: its entry, how one is made, and how its files are looked at before.
 #[derive(Clone)]
@@ -193,13 +193,13 @@ impl Kind {
 
     /// Finds out what a source with these settings holds by this function: size, rate and format, from a header.
     #[must_use]
-    pub fn probed(self, probe: impl Fn(&Settings) -> Result<Probed, ProbeError> + Send + Sync + 'static) -> Kind {
+    pub fn probed(self, probe: impl Fn(&SettingValues) -> Result<Probed, ProbeError> + Send + Sync + 'static) -> Kind {
         Kind { probe: Some(Arc::new(probe)), ..self }
     }
 
     /// Finds out by this function how large the small data are that a handler makes from a file, such as a logo.
     #[must_use]
-    pub fn small_bytes(self, bytes: impl Fn(&Settings) -> Option<u64> + Send + Sync + 'static) -> Kind {
+    pub fn small_bytes(self, bytes: impl Fn(&SettingValues) -> Option<u64> + Send + Sync + 'static) -> Kind {
         Kind { small_bytes: Some(Arc::new(bytes)), ..self }
     }
 
@@ -207,7 +207,7 @@ impl Kind {
     #[must_use]
     pub fn declared(
         self,
-        declare: impl Fn(&Settings) -> Result<DeclaredShader, DeclareError> + Send + Sync + 'static,
+        declare: impl Fn(&SettingValues) -> Result<DeclaredShader, DeclareError> + Send + Sync + 'static,
     ) -> Kind {
         Kind { declare: Some(Arc::new(declare)), ..self }
     }
@@ -282,7 +282,7 @@ impl Registry {
 }
 
 impl SourceProbe for Registry {
-    fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
+    fn probe(&self, entry: &Entry, settings: &SettingValues) -> Result<Probed, ProbeError> {
         let Some(probe) = self.kind(entry).and_then(|kind| kind.probe.as_ref()) else { return Ok(Probed::default()) };
         catch(|| Ok(probe(settings))).unwrap_or_else(|panicked| {
             let help = "report this to the author of the handler".to_owned();
@@ -290,11 +290,11 @@ impl SourceProbe for Registry {
         })
     }
 
-    fn small_bytes(&self, entry: &Entry, settings: &Settings) -> Option<u64> {
+    fn small_bytes(&self, entry: &Entry, settings: &SettingValues) -> Option<u64> {
         self.kind(entry)?.small_bytes.as_ref()?(settings)
     }
 
-    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
+    fn declared(&self, entry: &Entry, settings: &SettingValues) -> Result<Option<DeclaredShader>, DeclareError> {
         let declare = self.kind(entry).and_then(|kind| kind.declare.as_ref());
         declare.map(|declare| declare(settings)).transpose()
     }

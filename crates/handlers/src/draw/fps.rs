@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// One large line ("FPS: 123.4") and three small ones ("dt: 12.3ms" and two of about twenty letters).
-fn touched(_: &catalog::Settings, _: Size, frame: Size) -> f64 {
+fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let lines = line(10, 36.0, frame) + line(10, 18.0, frame) + 2.0 * line(20, 18.0, frame);
     lines.min(frame.pixels() as f64)
 }
@@ -36,7 +36,7 @@ fn touched(_: &catalog::Settings, _: Size, frame: Size) -> f64 {
 const GREEN: Pixel = [0, 255, 0, 255];
 const WHITE: Pixel = [255; 4];
 /// Two colours, each of a line and another a few lines below it.
-fn small_bytes(_: &catalog::Settings, _: Size, frame: Size) -> u64 {
+fn small_bytes(_: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     2 * coverage_bytes(
         [(12, LARGE_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX)].into_iter(),
         frame,

@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// The frame without its inner rectangle, and what of the squares reaches into that.
-fn touched(settings: &catalog::Settings, _: Size, frame: Size) -> f64 {
+fn touched(settings: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let all = frame.pixels() as f64;
     let inner = |side: u32| f64::from(side.saturating_sub(2 * BORDER));
     let inside = inner(frame.width) * inner(frame.height);
@@ -80,13 +80,13 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::{Settings, Value};
+    use vramp_plan::catalog::{SettingValues, Value};
 
     use super::touched;
     use vramp_plan::Size;
 
     fn at(size: i64, width: u32, height: u32) -> f64 {
-        let mut settings = Settings::default();
+        let mut settings = SettingValues::default();
         settings.set("size", Value::Int(size));
         touched(&settings, Size { width, height }, Size { width, height })
     }

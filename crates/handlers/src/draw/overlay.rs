@@ -37,7 +37,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// The picture is not opened for planning: a logo is taken to be 256 pixels square.
-fn touched(_: &catalog::Settings, _: Size, frame: Size) -> f64 {
+fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     boxed(256.0, 256.0, frame)
 }
 

@@ -40,14 +40,14 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// A placeholder is about as long as what replaces it.
-fn touched(settings: &catalog::Settings, _: Size, frame: Size) -> f64 {
+fn touched(settings: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let size_px = settings.int("size").unwrap_or(24) as f64;
     let lines = settings.text("text").unwrap_or_default().lines();
     lines.map(|l| line(l.chars().count(), size_px, frame)).sum::<f64>().min(frame.pixels() as f64)
 }
 
 /// A placeholder is about as long as what replaces it.
-fn coverage(settings: &catalog::Settings, frame: Size) -> u64 {
+fn coverage(settings: &catalog::SettingValues, frame: Size) -> u64 {
     let size_px = settings.int("size").and_then(|size| u32::try_from(size).ok()).unwrap_or(24);
     let lines = settings.text("text").unwrap_or_default().lines();
     coverage_bytes(lines.map(|line| (line.chars().count(), size_px)), frame)
@@ -106,13 +106,13 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::{Settings, Value};
+    use vramp_plan::catalog::{SettingValues, Value};
 
     use super::touched;
     use vramp_plan::Size;
 
     fn at(text: &str, size: i64, frame: Size) -> f64 {
-        let mut settings = Settings::default();
+        let mut settings = SettingValues::default();
         settings.set("text", Value::Text(text.to_owned()));
         settings.set("size", Value::Int(size));
         touched(&settings, frame, frame)

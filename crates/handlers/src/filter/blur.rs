@@ -32,7 +32,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Taps along one axis.
-fn taps(settings: &catalog::Settings) -> u32 {
+fn taps(settings: &catalog::SettingValues) -> u32 {
     match settings.int("size") {
         Some(size) if size > 0 => size as u32,
         _ => blur::size_of(settings.number("sigma").unwrap_or(2.0)),
@@ -89,14 +89,14 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::{Settings as ParamWriter, Value};
+    use vramp_plan::catalog::{SettingValues, Value};
 
     use super::taps;
 
     #[test]
     fn the_number_of_taps_follows_from_sigma_unless_it_is_set() {
         for (sigma, size, expected) in [(0.8, 0, 7), (2.0, 0, 13), (5.0, 0, 31), (0.01, 0, 1), (5.0, 3, 3)] {
-            let mut given = ParamWriter::default();
+            let mut given = SettingValues::default();
             given.set("sigma", Value::Number(sigma));
             given.set("size", Value::Int(size));
             assert_eq!(taps(&given), expected, "sigma {sigma}, size {size}");

@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Pixels along one axis.
-fn side(settings: &catalog::Settings) -> u32 {
+fn side(settings: &catalog::SettingValues) -> u32 {
     settings.int("size").unwrap_or(9) as u32
 }
 

@@ -36,7 +36,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Pixels that are read: those with a weight, and the centre, whose alpha is kept.
-fn taps(settings: &catalog::Settings) -> u32 {
+fn taps(settings: &catalog::SettingValues) -> u32 {
     let Some(kernel) = settings.numbers("kernel") else { return 9 };
     let weighed = |(at, weight): &(usize, &f64)| **weight != 0.0 || *at == kernel.len() / 2;
     kernel.iter().enumerate().filter(weighed).count() as u32
@@ -60,11 +60,11 @@ impl<'a> Settings<'a> {
     }
 
     /// None without a kernel.
-    fn read(settings: &'a catalog::Settings) -> Option<Settings<'a>> {
+    fn read(settings: &'a catalog::SettingValues) -> Option<Settings<'a>> {
         settings.numbers("kernel").map(|kernel| Settings::with(kernel, settings))
     }
 
-    fn with(kernel: &'a [f64], settings: &catalog::Settings) -> Settings<'a> {
+    fn with(kernel: &'a [f64], settings: &catalog::SettingValues) -> Settings<'a> {
         let bias = settings.number("bias").unwrap_or(0.0);
         Settings { kernel, divisor: settings.number("divisor"), bias }
     }
@@ -136,12 +136,12 @@ fn worker(fixed: &convolve::FixedWeights) -> Worker {
 
 #[cfg(test)]
 mod tests {
-    use vramp_plan::catalog::{Settings as ParamWriter, Value};
+    use vramp_plan::catalog::{SettingValues, Value};
 
-    use super::{Settings, taps};
+    use super::{SettingValues, taps};
 
-    fn given(kernel: &[f64]) -> ParamWriter {
-        let mut given = ParamWriter::default();
+    fn given(kernel: &[f64]) -> SettingValues {
+        let mut given = SettingValues::default();
         given.set("kernel", Value::Numbers(kernel.to_vec()));
         given
     }
@@ -157,12 +157,12 @@ mod tests {
             assert_eq!(taps(&given(&kernel)), expected, "{kernel:?}");
         }
         assert_eq!(taps(&given(&[2.0; 49])), 49);
-        assert_eq!(taps(&ParamWriter::default()), 9);
+        assert_eq!(taps(&SettingValues::default()), 9);
     }
 
     #[test]
     fn the_divisor_is_the_sum_unless_that_is_0_but_for_rounding() {
-        let divisor = |kernel: &[f64]| Settings::read(&given(kernel)).expect("a kernel").divisor();
+        let divisor = |kernel: &[f64]| SettingValues::read(&given(kernel)).expect("a kernel").divisor();
         assert!((divisor(&[1.0; 9]) - 9.0).abs() < 1e-12);
         assert!((divisor(&[-1.0; 25]) + 25.0).abs() < 1e-12);
         for kernel in [[0.0; 9], [-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0]] {

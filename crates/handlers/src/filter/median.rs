@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// Compare-exchanges of the shortest known median networks of 9 and 25 values.
-fn exchanges(settings: &catalog::Settings) -> f64 {
+fn exchanges(settings: &catalog::SettingValues) -> f64 {
     if settings.text("size") == Some("5") { 99.0 } else { 19.0 }
 }
 

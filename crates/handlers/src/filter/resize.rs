@@ -46,7 +46,7 @@ pub static ENTRY: Entry = Entry {
 
 /// One bilinear sample is four taps. The two-pass filters take their taps along each axis, as many more as the
 /// picture shrinks by.
-fn samples(settings: &catalog::Settings, input: Size, output: Size) -> f64 {
+fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 {
     let shrink = |from: u32, to: u32| (f64::from(from) / f64::from(to)).max(1.0);
     let (across, down) = (shrink(input.width, output.width), shrink(input.height, output.height));
     let per_pixel = match settings.text("filter") {
@@ -73,7 +73,7 @@ struct Settings {
 }
 
 /// Where pixels come from along both sides, and with which weights.
-fn small_bytes(settings: &catalog::Settings, source: Size, size: Size) -> u64 {
+fn small_bytes(settings: &catalog::SettingValues, source: Size, size: Size) -> u64 {
     match settings.word("filter") {
         Some("area") => resample::most_small_bytes(resample::axis::ResampleFilter::Area, source, size),
         Some("lanczos") => resample::most_small_bytes(resample::axis::ResampleFilter::Lanczos, source, size),

@@ -23,31 +23,31 @@ use std::io;
 use std::path::Path;
 
 use vramp_files::open_regular;
-use vramp_plan::catalog::{ProbeError, Probed, Settings};
+use vramp_plan::catalog::{ProbeError, Probed, SettingValues};
 
 pub(crate) use small::{lut_bytes, overlay_bytes};
 
 /// What the first picture of a source of pictures tells.
-pub(crate) fn image(settings: &Settings) -> Result<Probed, ProbeError> {
+pub(crate) fn image(settings: &SettingValues) -> Result<Probed, ProbeError> {
     image::probe(path(settings))
 }
 
 /// What the header of a y4m stream tells.
-pub(crate) fn y4m(settings: &Settings) -> Result<Probed, ProbeError> {
+pub(crate) fn y4m(settings: &SettingValues) -> Result<Probed, ProbeError> {
     y4m::probe(path(settings))
 }
 
 /// Whether there is something to read.
-pub(crate) fn raw(settings: &Settings) -> Result<Probed, ProbeError> {
+pub(crate) fn raw(settings: &SettingValues) -> Result<Probed, ProbeError> {
     raw::probe(path(settings))
 }
 
 /// What ffprobe tells of a video.
-pub(crate) fn video(settings: &Settings) -> Result<Probed, ProbeError> {
+pub(crate) fn video(settings: &SettingValues) -> Result<Probed, ProbeError> {
     video::probe(path(settings))
 }
 
-fn path(settings: &Settings) -> &str {
+fn path(settings: &SettingValues) -> &str {
     settings.text("path").unwrap_or("-")
 }
 

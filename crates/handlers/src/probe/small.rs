@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use vramp_kernels::pixel::cube;
-use vramp_plan::catalog::Settings;
+use vramp_plan::catalog::SettingValues;
 
 use crate::draw::overlay;
 
@@ -16,18 +16,18 @@ use crate::draw::overlay;
 const MOST_HEADER_BYTES: u64 = 64 << 10;
 
 /// Of the picture that is laid over frames.
-pub(crate) fn overlay_bytes(settings: &Settings) -> Option<u64> {
+pub(crate) fn overlay_bytes(settings: &SettingValues) -> Option<u64> {
     let size = imagesize::size(file(settings)?).ok()?;
     let pixels = (size.width as u64).checked_mul(size.height as u64)?;
     (pixels <= overlay::MOST_PIXELS).then(|| 4 * pixels)
 }
 
 /// Of a cube of colours.
-pub(crate) fn lut_bytes(settings: &Settings) -> Option<u64> {
+pub(crate) fn lut_bytes(settings: &SettingValues) -> Option<u64> {
     cube_bytes(file(settings)?)
 }
 
-fn file(settings: &Settings) -> Option<&Path> {
+fn file(settings: &SettingValues) -> Option<&Path> {
     let path = Path::new(settings.text("path")?);
     path.metadata().ok()?.is_file().then_some(path)
 }
@@ -58,7 +58,7 @@ mod tests {
             header[byte] = 0x80;
         }
         std::fs::write(&path, &header).expect("the file is written");
-        let mut settings = Settings::default();
+        let mut settings = SettingValues::default();
         settings.set("path", Value::Text(path.display().to_string()));
         assert_eq!(overlay_bytes(&settings), None);
         std::fs::remove_file(path).expect("it is there");

@@ -8,7 +8,7 @@
 
 use std::io::{self, Write};
 
-use vramp_plan::catalog::{Setting, Settings};
+use vramp_plan::catalog::{Setting, SettingValues};
 use vramp_plan::{Format, Size};
 use vramp_runtime::{Meta, PartialFile, Yuv};
 
@@ -29,7 +29,7 @@ pub(super) const PARTIAL: Setting = Setting::choice(
 const REPLACE: &str = "replace";
 
 /// Whether unfinished files replace older ones.
-pub(super) fn replaces(settings: &Settings) -> bool {
+pub(super) fn replaces(settings: &SettingValues) -> bool {
     settings.word(PARTIAL.name) == Some(REPLACE)
 }
 

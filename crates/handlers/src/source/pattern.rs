@@ -45,7 +45,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// A flat colour is little more than the store; noise hashes every pixel twice over.
-fn work(settings: &catalog::Settings) -> f64 {
+fn work(settings: &catalog::SettingValues) -> f64 {
     match settings.text("kind") {
         Some("noise") => 3.0,
         Some("gradient" | "disc") => 1.0,
@@ -166,7 +166,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 const LABEL_PX: u32 = 24;
 
 /// The label of a ball.
-fn small_bytes(settings: &catalog::Settings, _: Size, frame: Size) -> u64 {
+fn small_bytes(settings: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     let labelled = settings.word("kind") == Some("ball") && settings.get("label") == Some(&Value::Bool(true));
     if labelled { coverage_bytes([(20, LABEL_PX)].into_iter(), frame) } else { 0 }
 }

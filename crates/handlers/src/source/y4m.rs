@@ -5,9 +5,7 @@
 //!
 //! Always: eight bits a sample; the header is read where probing reads it, so that both agree.
 
-use vramp_plan::catalog::{
-    Entry, FormatRule, Output, PathUse, PortMedia, RateRule, Setting, Settings as Given, SizeRule,
-};
+use vramp_plan::catalog::{Entry, FormatRule, Output, PathUse, PortMedia, RateRule, Setting, SettingValues, SizeRule};
 use vramp_plan::{Content, Format, Size, StreamTags};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
@@ -39,7 +37,7 @@ struct Y4mSource {
 
 /// What was set, and what was planned with.
 struct Settings {
-    given: Given,
+    given: SettingValues,
     path: String,
     planned: Option<(Format, Size)>,
     tags: Option<StreamTags>,

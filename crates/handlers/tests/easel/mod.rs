@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_handlers::registry;
-use vramp_plan::catalog::{Fallback, Settings};
+use vramp_plan::catalog::{Fallback, SettingValues};
 use vramp_plan::{Policy, Rate, Size};
 use vramp_runtime::internals::{
     ExtraInput, FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link,
@@ -61,7 +61,7 @@ pub fn size(width: u32, height: u32) -> Size {
 /// Makes a handler; its settings are read from text as a graph would.
 pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
     let entry = registry().catalog().entries().find(|entry| entry.name == name).expect("the handler exists");
-    let mut settings = Settings::default();
+    let mut settings = SettingValues::default();
     for setting in entry.settings {
         if let Fallback::Is(default) = setting.fallback {
             settings.set(setting.name, setting.value.read(default).expect("a default fits"));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_handlers::registry;
-use vramp_plan::catalog::{Entry, Fallback, Settings};
+use vramp_plan::catalog::{Entry, Fallback, SettingValues};
 use vramp_plan::{Content, Format, FrameDesc, OnError, Policy, Rate, Size};
 use vramp_runtime::internals::{FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::observe::DropReason;
@@ -65,7 +65,7 @@ pub fn make(
     given: &[(&str, &str)],
     content: Option<(Format, Size)>,
 ) -> Result<Box<dyn FrameHandler>, String> {
-    let mut settings = Settings::default();
+    let mut settings = SettingValues::default();
     for setting in entry.settings {
         let text = given.iter().find(|(key, _)| *key == setting.name).map(|(_, text)| *text);
         let default = if let Fallback::Is(default) = setting.fallback { Some(default) } else { None };

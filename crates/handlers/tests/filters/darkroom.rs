@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_handlers::registry;
-use vramp_plan::catalog::{Entry, Fallback, Family, Settings};
+use vramp_plan::catalog::{Entry, Fallback, Family, SettingValues};
 use vramp_plan::{Format, Policy, Rate, Size};
 use vramp_runtime::internals::{FusedPorts, FusedUnit, HeapTally, Lane, LaneContext, Node, WakeSignal, link};
 use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, PixelHandler, Stepped, Worker};
@@ -69,8 +69,8 @@ pub fn pictures() -> Vec<Picture> {
     SIZES.iter().zip(1..).map(|(size, seed)| random(seed, *size)).collect()
 }
 
-/// Settings as a graph would check them: `key=value` after the name, defaults filled in.
-pub fn settings(text: &str) -> (&'static Entry, Settings) {
+/// SettingValues as a graph would check them: `key=value` after the name, defaults filled in.
+pub fn settings(text: &str) -> (&'static Entry, SettingValues) {
     let mut words = text.split(' ');
     let name = words.next().expect("a name");
     let entry = registry()
@@ -78,7 +78,7 @@ pub fn settings(text: &str) -> (&'static Entry, Settings) {
         .entries()
         .find(|e| e.family == Family::Filter && e.name == name)
         .expect("the filter exists");
-    let mut settings = Settings::default();
+    let mut settings = SettingValues::default();
     for setting in entry.settings {
         if let Fallback::Is(default) = setting.fallback {
             settings.set(setting.name, setting.value.read(default).expect("a default fits"));

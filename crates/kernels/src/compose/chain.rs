@@ -17,7 +17,7 @@ pub(super) struct ChainStep {
     pub(super) function: &'static PixelFn,
     pub(super) part: ParamPart,
     /// Index of its extra input in [`KernelFrame::sides`]; `None` if it reads none.
-    pub(super) side: Option<usize>,
+    pub(super) extra_input: Option<usize>,
 }
 
 /// A sequence of functions, with the frame that supplies their arguments.
@@ -69,12 +69,12 @@ impl Chain<'_> {
         let (first, end) = (x as usize, x as usize + row.len());
         for step in steps {
             let frame = args(self.frame, step.part, self.size, self.level);
-            let side = step.side.and_then(|at| self.frame.sides.get(at).copied());
+            let extra_input = step.extra_input.and_then(|at| self.frame.extra_inputs.get(at).copied());
             for part in (step.function.spans)(&frame, y).iter() {
                 let (start, stop) = (part.start.max(first), part.end.min(end));
                 if start < stop {
                     let pixels = &mut row[start - first..stop - first];
-                    (step.function.row)(&RowArgs { frame, y, x: start as u32, side }, pixels);
+                    (step.function.row)(&RowArgs { frame, y, x: start as u32, extra_input }, pixels);
                 }
             }
         }

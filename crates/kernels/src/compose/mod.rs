@@ -85,7 +85,7 @@ impl Recipe {
 
     /// Appends a function before the head.
     #[must_use]
-    pub fn behind(mut self, function: impl Into<Function>) -> Recipe {
+    pub fn before_head(mut self, function: impl Into<Function>) -> Recipe {
         self.before.push(function.into());
         self
     }

@@ -45,7 +45,7 @@ pub struct KernelFrame<'a> {
     pub source: Option<Picture<'a>>,
     /// The extra inputs: first the images that the head reads besides its source, then one for each function that reads
     /// one, in their order.
-    pub sides: &'a [Picture<'a>],
+    pub extra_inputs: &'a [Picture<'a>],
     /// Small data of all parts. Each part's offset into it is one of its parameter words.
     pub small: &'a [u32],
     /// The parameter words, in the order of [`ParamLayout`](super::ParamLayout).
@@ -66,13 +66,13 @@ pub struct RowScratch {
 impl RowProgram {
     pub(super) fn of(recipe: &Recipe) -> RowProgram {
         let layout = recipe.layout();
-        let mut sides = recipe.pictures..;
+        let mut extra_inputs = recipe.pictures..;
         let mut steps = |functions: &[Function], parts: &[ParamPart]| {
             let both = functions.iter().zip(parts);
             let step = |(function, part): (&Function, &ParamPart)| ChainStep {
                 function: function.on_host(),
                 part: *part,
-                side: if function.side() { sides.next() } else { None },
+                extra_input: if function.extra_input() { extra_inputs.next() } else { None },
             };
             both.map(step).collect::<Vec<_>>()
         };
@@ -260,7 +260,7 @@ impl RowProgram {
     }
 
     fn source_rows<'a>(&'a self, frame: &'a KernelFrame<'a>, changed: &'a mut ChangedRows) -> SourceRows<'a> {
-        let pictures = frame.sides.get(..self.pictures).unwrap_or(&[]);
+        let pictures = frame.extra_inputs.get(..self.pictures).unwrap_or(&[]);
         SourceRows::begin(frame.source, pictures, self.before(frame), changed).stored(self.unpacking(frame))
     }
 

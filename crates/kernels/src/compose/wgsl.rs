@@ -259,7 +259,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     let later = 1 + recipe.before.len();
     let functions: Vec<_> =
         functions.chain(after.iter().zip(&layout.after).enumerate().map(|(i, (f, at))| (later + i, f, *at))).collect();
-    for (index, _, _) in functions.iter().filter(|(_, f, _)| f.side()) {
+    for (index, _, _) in functions.iter().filter(|(_, f, _)| f.extra_input()) {
         text.bind(Binding::Read, &format!("side_words_{index}"), "array<u32>");
         let _ = writeln!(text.parts, "fn side_{index}(i: u32) -> u32 {{ return side_words_{index}[i]; }}");
     }

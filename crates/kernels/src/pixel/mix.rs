@@ -18,7 +18,7 @@ pub static MIX: PixelFn = PixelFn {
     name: "mix",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("mix.wgsl")),
     words: 2,
-    side: true,
+    extra_input: true,
     row,
     samples: Some(samples),
     ..PixelFn::PLAIN
@@ -60,8 +60,8 @@ pub fn pack(mode: Mode, amount: f64) -> [u32; 2] {
 
 /// Without another image nothing changes.
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
-    let Some(side) = args.side else { return };
-    let other = &side.row(args.y)[args.x as usize..][..pixels.len()];
+    let Some(extra) = args.extra_input else { return };
+    let other = &extra.row(args.y)[args.x as usize..][..pixels.len()];
     let mode = Mode::ALL[(args.frame.words[0] as usize).min(Mode::ALL.len() - 1)];
     let (level, amount) = (args.frame.level, args.frame.int(1));
     if mode == Mode::Mix {

@@ -111,7 +111,7 @@ impl Converted {
         let frame = KernelFrame {
             size: self.size,
             source: Some(source),
-            sides: &[],
+            extra_inputs: &[],
             small: params.small(),
             words: params.words(),
         };

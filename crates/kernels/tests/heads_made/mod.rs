@@ -79,7 +79,7 @@ impl Made {
     pub fn bands(&self, heights: &[u32]) -> Vec<Pixel> {
         let mut recipe = Recipe::of_several(self.head, self.others.len());
         if let Some((function, _)) = &self.before {
-            recipe = recipe.behind(function);
+            recipe = recipe.before_head(function);
         }
         let layout = recipe.layout();
         // Small data does not begin at 0, so that a head that ignores its offset is detected.
@@ -97,7 +97,7 @@ impl Made {
         let source = self.source.as_ref().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
         let others = self.others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits"));
         let others: Vec<_> = others.collect();
-        let frame = KernelFrame { size: self.size, source, sides: &others, small: &small, words: &words };
+        let frame = KernelFrame { size: self.size, source, extra_inputs: &others, small: &small, words: &words };
         let program = recipe.program().at(self.level);
         let mut scratch = RowScratch::default();
         if let Some(source) = source {

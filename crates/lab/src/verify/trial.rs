@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vramp_gpu::Device;
-use vramp_plan::catalog::{DeclareError, DeclaredShader, Entry, KernelKind, ProbeError, Probed, Settings, SourceProbe};
+use vramp_plan::catalog::{
+    DeclareError, DeclaredShader, Entry, KernelKind, ProbeError, Probed, SettingValues, SourceProbe,
+};
 use vramp_plan::{
     Content, Format, Graph, GraphSpec, Handler, HandlerSpec, LinkEnd, OnLoss, Plan, PlannedLink, Policy, PortAt, Rate,
     RunOptions, Space,
@@ -29,13 +31,13 @@ struct KnownSources<'a> {
 }
 
 impl SourceProbe for KnownSources<'_> {
-    fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError> {
+    fn probe(&self, entry: &Entry, settings: &SettingValues) -> Result<Probed, ProbeError> {
         let same = |handler: &&Handler| handler.entry == entry && handler.settings == *settings;
         Ok(self.graph.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
     }
 
     /// Reads the shader again, because its text defines the types of the settings.
-    fn declared(&self, entry: &Entry, settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
+    fn declared(&self, entry: &Entry, settings: &SettingValues) -> Result<Option<DeclaredShader>, DeclareError> {
         self.registry.declared(entry, settings)
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::words::{ANY_SIDE, DType, Format, Interval, Size, Space};
 
-use super::{KernelDesc, KernelRule, Setting, Settings, Value};
+use super::{KernelDesc, KernelRule, Setting, SettingValues, Value};
 
 /// What a handler is, readable without an instance.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ pub struct Entry {
     /// Other work where a setting has a given word: `(setting, word, work)`.
     pub work_when: &'static [(&'static str, &'static str, Work)],
     /// Refuses settings that fit one by one but make no sense together, in words.
-    pub check: fn(&Settings) -> Result<(), String>,
+    pub check: fn(&SettingValues) -> Result<(), String>,
     /// How large the small data are that its kernel reads on the device: a table, glyphs, a logo; none if it reads none.
     /// All small data of a fused kernel share one buffer.
     pub small: Option<SmallBytes>,
@@ -66,7 +66,7 @@ pub struct Entry {
     pub equal_sizes: bool,
     /// Whether every line of its output is made from the same line of its lead input alone, so that the fields of
     /// interlaced material stay apart.
-    pub keeps_lines: fn(&Settings, Option<KernelDesc>) -> bool,
+    pub keeps_lines: fn(&SettingValues, Option<KernelDesc>) -> bool,
     /// Whether it is a sink that writes what is known of a stream into a header.
     pub writes_tags: bool,
     /// Whether it is an explicit transfer, and which way.
@@ -83,7 +83,7 @@ impl PartialEq for Entry {
 
 /// At most how many bytes of small data there are under these settings for frames of the second size that are made from
 /// frames of the first.
-pub type SmallBytes = fn(&Settings, Size, Size) -> u64;
+pub type SmallBytes = fn(&SettingValues, Size, Size) -> u64;
 
 /// The families of handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -285,7 +285,7 @@ pub enum Frames {
 
 impl Frames {
     /// The number under these settings.
-    pub fn under(self, settings: &Settings) -> u32 {
+    pub fn under(self, settings: &SettingValues) -> u32 {
         match self {
             Frames::Fixed(n) => n,
             Frames::Setting(key) => settings.int(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
@@ -306,7 +306,7 @@ pub enum When {
 
 impl When {
     /// Whether it holds under these settings.
-    pub fn under(self, settings: &Settings) -> bool {
+    pub fn under(self, settings: &SettingValues) -> bool {
         match self {
             When::Never => false,
             When::Always => true,
@@ -376,10 +376,10 @@ pub enum Units {
     /// This many for each pixel of the output (of the lead input for sinks).
     PerPixel(f64),
     /// This many for each pixel, by settings.
-    PerPixelBy(fn(&Settings) -> f64),
+    PerPixelBy(fn(&SettingValues) -> f64),
     /// This many for the whole frame, by settings and the sizes of the lead input and the output: for handlers that
     /// touch only a part, or read more than they write. A handler without one of them gets the other twice.
-    PerFrameBy(fn(&Settings, Size, Size) -> f64),
+    PerFrameBy(fn(&SettingValues, Size, Size) -> f64),
 }
 
 impl Entry {
@@ -466,13 +466,13 @@ impl Entry {
     }
 
     /// Its work under these settings.
-    pub fn work_under(&self, settings: &Settings) -> Work {
+    pub fn work_under(&self, settings: &SettingValues) -> Work {
         let case = self.work_when.iter().find(|(key, word, _)| settings.word(key) == Some(*word));
         case.map_or(self.work, |(_, _, work)| *work)
     }
 
     /// How many frames after it came a frame leaves under these settings.
-    pub fn latency(&self, settings: &Settings) -> u32 {
+    pub fn latency(&self, settings: &SettingValues) -> u32 {
         if self.keeps_times.under(settings) { self.delay.under(settings) } else { 0 }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::words::Size;
 
-use super::{IntermediateExtent, Settings};
+use super::{IntermediateExtent, SettingValues};
 
 /// What a kernel is like, which decides what it can be fused with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,7 +109,7 @@ pub enum KernelRule {
     /// Always this one.
     Always(KernelDesc),
     /// This one, with as many reads per pixel as the settings say.
-    Reading(KernelDesc, fn(&Settings) -> u32),
+    Reading(KernelDesc, fn(&SettingValues) -> u32),
     /// The one that belongs to the word this setting has.
     By {
         /// The setting.
@@ -123,7 +123,7 @@ pub enum KernelRule {
 
 impl KernelRule {
     /// The kernel under these settings.
-    pub fn under(&self, settings: &Settings) -> Option<KernelDesc> {
+    pub fn under(&self, settings: &SettingValues) -> Option<KernelDesc> {
         match self {
             KernelRule::None => None,
             KernelRule::Always(kernel) => Some(*kernel),

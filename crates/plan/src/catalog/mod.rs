@@ -19,4 +19,4 @@ pub use kernel::{KernelDesc, KernelKind, KernelRule};
 pub use probe::{DeclareError, DeclaredSetting, DeclaredShader, NoProbe, ProbeError, Probed, SourceProbe};
 pub(crate) use registry::nearest;
 pub use registry::{Catalog, EntryError};
-pub use setting::{Fallback, Liveness, PathUse, Setting, Settings, Value, ValueType};
+pub use setting::{Fallback, Liveness, PathUse, Setting, SettingValues, Value, ValueType};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::words::{Format, Rate, Size, StreamTags};
 
-use super::{Entry, KernelDesc, Settings, Value, ValueType};
+use super::{Entry, KernelDesc, SettingValues, Value, ValueType};
 
 /// What a look at a source's header told. What it did not tell may come from settings, or be missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -85,15 +85,15 @@ pub enum DeclareError {
 /// Answers what a source holds, and what a user's text is.
 pub trait SourceProbe {
     /// Looks at the header of what a source with these settings would read.
-    fn probe(&self, entry: &Entry, settings: &Settings) -> Result<Probed, ProbeError>;
+    fn probe(&self, entry: &Entry, settings: &SettingValues) -> Result<Probed, ProbeError>;
 
     /// How large the small data are that a handler makes from a file, such as a logo; none if no file tells.
-    fn small_bytes(&self, _entry: &Entry, _settings: &Settings) -> Option<u64> {
+    fn small_bytes(&self, _entry: &Entry, _settings: &SettingValues) -> Option<u64> {
         None
     }
 
     /// Looks at the text that a handler with open settings is made from; none where nobody can.
-    fn declared(&self, _entry: &Entry, _settings: &Settings) -> Result<Option<DeclaredShader>, DeclareError> {
+    fn declared(&self, _entry: &Entry, _settings: &SettingValues) -> Result<Option<DeclaredShader>, DeclareError> {
         Ok(None)
     }
 }
@@ -103,7 +103,7 @@ pub trait SourceProbe {
 pub struct NoProbe;
 
 impl SourceProbe for NoProbe {
-    fn probe(&self, _: &Entry, _: &Settings) -> Result<Probed, ProbeError> {
+    fn probe(&self, _: &Entry, _: &SettingValues) -> Result<Probed, ProbeError> {
         Ok(Probed::default())
     }
 }

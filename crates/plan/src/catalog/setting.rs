@@ -1,4 +1,4 @@
-//! Settings of handlers: their types, defaults and liveness, and the typed values read from text.
+//! SettingValues of handlers: their types, defaults and liveness, and the typed values read from text.
 //!
 //! Owns what a value may be and how its text is read.
 //! Does not know which handler has which setting: that is its entry.
@@ -335,9 +335,9 @@ fn color(text: &str) -> Option<[u8; 4]> {
 
 /// The checked settings of one handler, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Settings(BTreeMap<String, Value>);
+pub struct SettingValues(BTreeMap<String, Value>);
 
-impl Settings {
+impl SettingValues {
     /// Puts a value in place.
     pub fn set(&mut self, key: impl Into<String>, value: Value) {
         self.0.insert(key.into(), value);

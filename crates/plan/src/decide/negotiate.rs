@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{Entry, Fallback, FormatRule, PortMedia, Settings, Value};
+use crate::catalog::{Entry, Fallback, FormatRule, PortMedia, SettingValues, Value};
 use crate::graph::{Graph, Handler, Link};
 use crate::words::{Caps, Content, Dimension, Format, FrameDesc, Media, Policy, SpaceSet};
 
@@ -285,8 +285,8 @@ fn wanted(graph: &Graph) -> Vec<Caps> {
     wanted
 }
 
-fn defaults(entry: &'static Entry) -> Settings {
-    let mut settings = Settings::default();
+fn defaults(entry: &'static Entry) -> SettingValues {
+    let mut settings = SettingValues::default();
     for setting in entry.settings {
         if let Fallback::Is(text) = setting.fallback
             && let Some(value) = setting.value.read(text)

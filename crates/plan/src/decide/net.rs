@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::catalog::{Class, Entry, Family, KernelDesc, Settings, TransferDirection, Units};
+use crate::catalog::{Class, Entry, Family, KernelDesc, SettingValues, TransferDirection, Units};
 use crate::plan::PortAt;
 use crate::words::{Content, Policy, Space, SpaceSet};
 
@@ -21,7 +21,7 @@ pub(super) struct Net<'g> {
 pub(super) struct NetNode<'g> {
     pub name: String,
     pub entry: &'static Entry,
-    pub settings: Cow<'g, Settings>,
+    pub settings: Cow<'g, SettingValues>,
     pub inserted: bool,
     pub kernel: Option<KernelDesc>,
     /// Whether it is set to make what comes in anyway.

@@ -3,7 +3,7 @@
 //! Owns the evaluation of format, size and rate rules.
 //! Does not compare ends of links: negotiation does.
 
-use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, Settings, SizeRule};
+use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, SettingValues, SizeRule};
 use crate::words::{Caps, Content, Format, FrameDesc, Media, Rate, Size, SpaceSet, TensorDesc};
 
 /// What a rule could not be evaluated for, and the remedy.
@@ -16,7 +16,7 @@ pub(super) struct ShapeProblem {
 /// What a handler's shape depends on.
 pub(super) struct ShapeOf<'a> {
     pub entry: &'static Entry,
-    pub settings: &'a Settings,
+    pub settings: &'a SettingValues,
     pub probed: &'a Probed,
     pub lead: Option<&'a Content>,
 }

@@ -5,7 +5,7 @@
 //!
 //! Always: acyclic; every required input is fed once; every source knows its size.
 
-use crate::catalog::{Catalog, DeclaredShader, Entry, KernelDesc, Probed, Settings};
+use crate::catalog::{Catalog, DeclaredShader, Entry, KernelDesc, Probed, SettingValues};
 use crate::words::{OnError, Policy, Size, Until};
 
 use super::spec::GraphSpec;
@@ -18,7 +18,7 @@ pub struct Handler {
     /// What it is.
     pub entry: &'static Entry,
     /// Its settings, defaults filled in.
-    pub settings: Settings,
+    pub settings: SettingValues,
     /// What happens when it fails on a frame.
     pub on_error: OnError,
     /// Index of the input whose frames it follows.

@@ -1,4 +1,4 @@
-//! Settings that a user's own text declares.
+//! SettingValues that a user's own text declares.
 //!
 //! Owns the question what the text is, and the checking of settings against its answer.
 //! Does not read the text: it asks the probe.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Class, Settings};
+use crate::catalog::{Class, SettingValues};
 
 pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
@@ -123,7 +123,7 @@ impl Rates {
 
     /// Million units a second of a handler of this kind, under these settings: its own figure where there is one, that
     /// of its class otherwise.
-    pub fn of_handler(&self, kind: &str, settings: &Settings, class: Class) -> f64 {
+    pub fn of_handler(&self, kind: &str, settings: &SettingValues, class: Class) -> f64 {
         if self.handlers.is_empty() {
             return self.of(class);
         }

@@ -67,7 +67,7 @@ impl FusedUnit {
     /// The pictures beside the source, each of the size of what reads it; those of a head are of any size.
     fn extra_inputs(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<ExtraFrames, HandlerError> {
         let mut extra_inputs = ExtraFrames::new();
-        let before_head = self.recipe.before.iter().filter(|function| function.side()).count();
+        let before_head = self.recipe.before.iter().filter(|function| function.extra_input()).count();
         for at in 0..self.ports.extra_inputs.len() {
             let of_function = at.checked_sub(self.recipe.pictures);
             let wanted = of_function.map(|at| if at < before_head { sizes.0 } else { sizes.1 });

@@ -50,7 +50,7 @@ impl FusedUnit {
 
     /// Runs on the device with these from now on.
     pub(super) fn put_kernels(&mut self, kernels: Vec<DeviceKernel>) {
-        let inputs_before_head = self.recipe.before.iter().filter(|function| function.side()).count();
+        let inputs_before_head = self.recipe.before.iter().filter(|function| function.extra_input()).count();
         let whole = self.recipe.whole.clone();
         let ParamLayout { head, before, after, .. } = &self.layout;
         let reads_small = before.iter().chain(after).chain([head]).any(|part| part.small.is_some());

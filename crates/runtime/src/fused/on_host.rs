@@ -46,7 +46,7 @@ impl FusedUnit {
             let mut edited = source.expect("what is edited in place is there");
             {
                 let mut bytes = edited.fill().expect("its only holder may change it");
-                let frame = KernelFrame { size, source: None, sides: &pictures, small, words };
+                let frame = KernelFrame { size, source: None, extra_inputs: &pictures, small, words };
                 let program = &self.program;
                 let seen = KernelFrame { source: Picture::new(size, pixels(&bytes)), ..frame };
                 survey(program, &seen, &mut self.scratch, threads);
@@ -60,7 +60,7 @@ impl FusedUnit {
             let bytes = source.as_ref().map(Frame::bytes);
             let from = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
             let source = bytes.as_ref().and_then(|bytes| Picture::stored(from, source_size, bytes));
-            let frame = KernelFrame { size, source, sides: &pictures, small, words };
+            let frame = KernelFrame { size, source, extra_inputs: &pictures, small, words };
             let mut written = made.fill().expect("a frame that was just lent has one holder");
             let program = &self.program;
             (0..times).for_each(|_| survey(program, &frame, &mut self.scratch, threads));

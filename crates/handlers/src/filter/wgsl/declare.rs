@@ -11,14 +11,14 @@ use std::path::Path;
 use vramp_files::open_regular;
 use vramp_kernels::own::{MAX_BYTES, MemberKind, Own, OwnError, ShaderMember};
 use vramp_plan::catalog::{
-    DeclareError, DeclaredSetting, DeclaredShader, KernelDesc, ProbeError, Settings, Value, ValueType,
+    DeclareError, DeclaredSetting, DeclaredShader, KernelDesc, ProbeError, SettingValues, Value, ValueType,
 };
 
 /// Settings that every handler has, besides its own.
 const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];
 
 /// What the shader of a handler with these settings is.
-pub(crate) fn declared(settings: &Settings) -> Result<DeclaredShader, DeclareError> {
+pub(crate) fn declared(settings: &SettingValues) -> Result<DeclaredShader, DeclareError> {
     let (name, text) = text(settings)?;
     let own = Own::read(&text).map_err(|error| wrong(&name, &error))?;
     let mut found = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn declared(settings: &Settings) -> Result<DeclaredShader, DeclareErr
 }
 
 /// What a shader is called in messages, and its text.
-pub(super) fn text(settings: &Settings) -> Result<(String, String), ProbeError> {
+pub(super) fn text(settings: &SettingValues) -> Result<(String, String), ProbeError> {
     match settings.text("path") {
         Some(path) => Ok((path.to_owned(), read(Path::new(path))?)),
         None => Ok((name(settings), settings.text("code").unwrap_or_default().to_owned())),
@@ -50,7 +50,7 @@ pub(super) fn text(settings: &Settings) -> Result<(String, String), ProbeError> 
 }
 
 /// What a shader is called in messages.
-pub(super) fn name(settings: &Settings) -> String {
+pub(super) fn name(settings: &SettingValues) -> String {
     settings.text("path").unwrap_or("code").to_owned()
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use vramp_kernels::own::Own;
-use vramp_plan::catalog::{Settings, Value};
+use vramp_plan::catalog::{SettingValues, Value};
 
 use super::{OwnShader, declare};
 
@@ -26,7 +26,7 @@ pub(super) struct Following {
 
 impl Following {
     /// Follows a file from now on, whose text was this. None where there is no thread for it.
-    pub(super) fn begin(path: &str, text: &str, own: &Own, settings: &Settings) -> Option<Arc<Following>> {
+    pub(super) fn begin(path: &str, text: &str, own: &Own, settings: &SettingValues) -> Option<Arc<Following>> {
         let following = Arc::new(Following { changed: AtomicBool::new(false), found: Mutex::new(None) });
         // A value that is the default of the text may change with it; any other was given.
         let is_given = |key: &str, value: &Value| {

@@ -1,6 +1,6 @@
 //! Checks a handler's settings: reads each one as its entry declares it, fills in defaults and reports what is missing.
 
-use crate::catalog::{Entry, Fallback, Probed, Settings, ValueType, nearest};
+use crate::catalog::{Entry, Fallback, Probed, SettingValues, ValueType, nearest};
 use crate::graph::checked::Handler;
 use crate::graph::spec::HandlerSpec;
 use crate::text::{Mistake, clip, foreign};
@@ -12,7 +12,7 @@ impl GraphChecker<'_> {
     /// Reads the settings of one handler.
     pub(super) fn handler(&mut self, at: usize, spec: &HandlerSpec, entry: &'static Entry) -> Handler {
         let name = self.names[at].clone();
-        let mut settings = Settings::default();
+        let mut settings = SettingValues::default();
         let (mut lead, mut until) = (0, Until::default());
         let several = entry.inputs.len() > 1;
         for (key, setting) in &spec.settings {

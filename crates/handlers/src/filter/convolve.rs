@@ -138,7 +138,7 @@ fn worker(fixed: &convolve::FixedWeights) -> Worker {
 mod tests {
     use vramp_plan::catalog::{SettingValues, Value};
 
-    use super::{SettingValues, taps};
+    use super::{Settings, taps};
 
     fn given(kernel: &[f64]) -> SettingValues {
         let mut given = SettingValues::default();
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_divisor_is_the_sum_unless_that_is_0_but_for_rounding() {
-        let divisor = |kernel: &[f64]| SettingValues::read(&given(kernel)).expect("a kernel").divisor();
+        let divisor = |kernel: &[f64]| Settings::read(&given(kernel)).expect("a kernel").divisor();
         assert!((divisor(&[1.0; 9]) - 9.0).abs() < 1e-12);
         assert!((divisor(&[-1.0; 25]) + 25.0).abs() < 1e-12);
         for kernel in [[0.0; 9], [-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0]] {

@@ -17,9 +17,10 @@
 //!
 //! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most run kernels
 //! asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs them inside
-//! the submitting call, so this thread checks how long that call has lasted. A device that hangs counts as lost, and
-//! its handles are leaked on purpose, because freeing them would wait. A lane stuck inside the driver is not waited
-//! for, so it cannot continue on the CPU; the others are finished.
+//! the submitting call, so this thread checks how long that call has lasted; the first run of a kernel is on another
+//! thread for the same reason. A device that hangs counts as lost, and its handles are leaked on purpose, because
+//! freeing them would wait. A lane stuck inside the driver is not waited for, so it cannot continue on the CPU; the
+//! others are finished.
 //!
 //! Invariant: a stopped run returns within a second, whatever its handlers do.
 

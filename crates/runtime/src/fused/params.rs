@@ -140,7 +140,8 @@ impl FusedUnit {
         let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
         match coming.map(|meta| meta.format) {
             Some(format) if format != wanted => Err(HandlerError::failed(format!(
-                "it received a frame in {format}, but its input was planned as {wanted}; put `convert {wanted}` before it"
+                "it received a frame in {format}, but its input was planned as {wanted}; put `convert {wanted}` \
+                 before it"
             ))),
             None if wanted != Format::Rgba8 => {
                 Err(HandlerError::failed(format!("it reads {wanted}, but no frame has come yet")))

@@ -42,8 +42,8 @@ pub struct Shortage {
 /// A run that needs more memory than its budget, however long it waits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{needed_bytes} bytes of {space} memory are needed, {available_bytes} of {budget_bytes} are available, and no holder \
-     of the rest can move: {}; raise --memory, or reduce frame sizes, link depths, delays or --in-flight",
+    "{needed_bytes} bytes of {space} memory are needed, {available_bytes} of {budget_bytes} are available, and no \
+     holder of the rest can move: {}; raise --memory, or reduce frame sizes, link depths, delays or --in-flight",
     HolderNames(holders)
 )]
 pub struct OutOfMemory {

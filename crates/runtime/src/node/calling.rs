@@ -1,7 +1,11 @@
 //! One call of a node's handler: its inputs, its owner in the memory ledger, and retries.
 //!
-//! The node counts and sends the result. Frames that the handler leaves in its inputs are released, except the frame of
-//! a call that will be repeated.
+//! A handler's error costs its frame: the slot is sent empty, and `on-error` decides whether the run stops, continues,
+//! or retries that frame once. A fused node follows the policy of the member that failed and counts the frame as that
+//! member's; a retry continues with that member, so that no other is called twice. A skipped failure is reported once
+//! per handler and counted after that.
+//!
+//! Frames that the handler leaves in its inputs are released, except the frame of a call that will be repeated.
 
 use vramp_plan::{OnError, Space};
 

@@ -1,8 +1,13 @@
 //! The delay line: slots that a node holds back, in order. They are held by `delay`, or await a download.
 //!
-//! The node sends the oldest slot when it is complete and due.
+//! **Delays.** `delay` holds N slots and sends the image of N slots before, under the number and time of the arriving
+//! frame, at once. It adds no latency, so parallel links need no depth. With `keep-times`, frames leave N slots later
+//! under their own times, and parallel links are as deep as that.
 //!
-//! Invariants: slots leave in the order they came. Empty slots count like any other.
+//! **Downloads.** A download is recorded now and arrives some submits later. The node holds its slot and counts room
+//! for it as taken. Frames leave in the order in which they were requested.
+//!
+//! The node sends the oldest slot when it is complete and due. Empty slots count like any other.
 
 use std::collections::VecDeque;
 

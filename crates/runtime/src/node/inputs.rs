@@ -3,6 +3,13 @@
 //! Implements the input rule: what has arrived, what is certain, and which frame each input supplies to a lead frame.
 //! The node fires when the rule holds.
 //!
+//! **Ends.** A source's stream ends at the time of its last slot. A handler's stream ends with its lead; with
+//! `until=shortest`, at the earliest end of its lead and its other inputs. A join passes on the lead's frames up to and
+//! including that time. Streams announce how long they last in addition to their watermarks, because a watermark may be
+//! later than an end: a join that an input may end waits until that input has ended or lasts as long as the lead. So
+//! lossless graphs give the same frames in any order of threads, fused or not (`tests/endings.rs` models the rule). A
+//! node whose consumers have all ended ends too, so that an endless side input does not keep a run alive.
+//!
 //! Invariants: an input supplies its newest frame up to the lead's time, never a later one. An input that has ended
 //! keeps its last frame.
 

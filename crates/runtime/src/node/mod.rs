@@ -4,7 +4,8 @@
 //! Everything is driven by data. A source fires by its clock. Any other node fires when its **lead** input has a frame
 //! and every other lossless input is certain at that time. It takes from each other input the newest frame up to the
 //! lead's time, and sends one frame under the lead's number and time. For a kernel, an input that has brought nothing
-//! yet is transparent black; an input that has ended keeps its last frame.
+//! yet is transparent black; an input that has ended keeps its last frame. How streams end is in [`inputs`], delays and
+//! downloads are in [`delay_line`], births in [`pace`], errors and retries in [`calling`].
 //!
 //! - **The simple path.** Most nodes have one input and hold nothing. They access their ring once: take the oldest
 //!   slot, or read its watermark. A handler that passes frames on costs 0.12 µs of CPU time that way (2 shared cores,
@@ -18,26 +19,6 @@
 //! - **Watermarks.** A node that cannot fire passes on what it knows: nothing will come before its oldest slot. So no
 //!   node waits for a frame that will never come. Watermarks, empty slots and the plan's depths are one contract; the
 //!   simulation in `crates/plan/tests/depth.rs` states it and `tests/engine.rs` runs it.
-//! - **Ends.** A source's stream ends at the time of its last slot. A handler's stream ends with its lead; with
-//!   `until=shortest`, at the earliest end of its lead and its other inputs. A join passes on the lead's frames up to
-//!   and including that time. Streams announce how long they last in addition to their watermarks, because a watermark
-//!   may be later than an end: a join that an input may end waits until that input has ended or lasts as long as the
-//!   lead. So lossless graphs give the same frames in any order of threads, fused or not (`tests/endings.rs` models the
-//!   rule). A node whose consumers have all ended ends too, so that an endless side input does not keep a run alive.
-//! - **Delays.** `delay` holds N slots and sends the image of N slots before, under the number and time of the arriving
-//!   frame, at once. It adds no latency, so parallel links need no depth. With `keep-times`, frames leave N slots later
-//!   under their own times, and parallel links are as deep as that.
-//! - **Downloads.** A download is recorded now and arrives some submits later. The node holds its slot and counts room
-//!   for it as taken. Frames leave in the order in which they were requested.
-//! - **Births.** What is measured when a source sends a frame stays with it: the time, the interval to the previous
-//!   frame, and the recent rate. So `{fps}` is the same figure on two branches, and latency is from birth to sink.
-//!   Under nominal time births follow from frame numbers, and a run can be repeated to the byte.
-//! - **Sole holders.** The last link of an output receives the producer's own reference. A single consumer is therefore
-//!   the only holder and edits in place; otherwise the pool makes a copy and counts it.
-//! - **Errors.** A handler's error costs its frame: the slot is sent empty, and `on-error` decides whether the run
-//!   stops, continues, or retries that frame once. A fused node follows the policy of the member that failed and counts
-//!   the frame as that member's; a retry continues with that member, so that no other is called twice. A skipped
-//!   failure is reported once per handler and counted after that.
 //!
 //! Invariants: one slot out per slot of the lead (`every` excepted). taken = emitted + filtered + failed + lost + held.
 

@@ -1,6 +1,8 @@
 //! Measures how fast a source has been lately, for the [`Birth`] of its frames.
 //!
-//! The caller passes the time in. A nominal pace depends on frame numbers only.
+//! A birth is measured when a source sends a frame and stays with it: the time, the interval to the previous frame, and
+//! the recent rate. So `{fps}` is the same figure on two branches of a graph, and latency is from birth to sink. Under
+//! nominal time births follow from frame numbers, and a run can be repeated to the byte. The caller passes the time in.
 
 use std::time::Duration;
 

@@ -1,7 +1,10 @@
 //! How slots leave a node: at once, after a delay, or at the end of the stream; and the watermarks sent with them.
 //!
-//! Invariants: slots leave in the order they came. Nothing is sent without room. A watermark is sent only if it says
-//! something new.
+//! The last link of an output receives the producer's own reference to a frame. A single consumer is therefore the only
+//! holder and edits in place; otherwise the pool makes a copy and counts it.
+//!
+//! Invariants: slots leave in the order they came. Nothing is sent without room. A watermark is sent only if it has
+//! changed.
 
 use crate::frame::{Frame, Meta};
 use crate::link::LinkSender;
@@ -134,7 +137,7 @@ impl Node {
         debug_assert!(!refused, "{} fired without room", self.name());
     }
 
-    /// Sends a watermark, limited by the oldest held frame. Returns whether it said anything new.
+    /// Sends a watermark, limited by the oldest held frame. Returns whether it has changed.
     pub(super) fn pass_on(&mut self, known: Watermark) -> bool {
         let mut known = self.inputs.limit(known);
         if let Some(oldest) = self.held.first_frame_ns().filter(|_| !self.shifts) {

@@ -192,7 +192,7 @@ impl<T> SlotRing<T> {
         self.lasts_ns = self.lasts_ns.max(lasts_ns);
     }
 
-    /// Announces the end of the stream; `end_ns` is [`BEFORE_ALL`] if nothing ever came.
+    /// Announces the end of the stream; `end_ns` is `BEFORE_ALL` if nothing ever came.
     pub fn end(&mut self, end_ns: i64) {
         self.end_ns = Some(end_ns);
     }

@@ -394,9 +394,9 @@ fn what_can_never_fit_names_the_handler_that_needs_it_and_those_that_hold_the_re
     let Some(RunError::Failed(failure)) = &outcome.error else { panic!("{:?}", outcome.error) };
     assert_eq!(
         failure.to_string(),
-        "feed0, frame 4: 1024 bytes of cpu memory are needed, 0 of 4096 are available, and nothing that holds the rest \
-         can move: feed0 holds 4096 bytes in 4 since frame 0; raise --memory, or make frames, links, delays or \
-         --in-flight smaller"
+        "feed0, frame 4: 1024 bytes of cpu memory are needed, 0 of 4096 are available, and no holder of the rest \
+         can move: feed0 holds 4096 bytes in 4 frames since frame 0; raise --memory, or reduce frame sizes, link \
+         depths, delays or --in-flight"
     );
     assert_eq!((outcome.report.frames_in, outcome.report.memory.leaked), (4, 0));
     let (_, outcome) = run_within("feed size=16x16 ! flip ! blur ! null", Space::Gpu, 1 << 20, 3 * FRAME);

@@ -308,7 +308,7 @@ fn a_handler_without_a_twin_ends_the_run_with_a_typed_error() {
     assert!(matches!(&failure.error, HandlerError::NoTwin { trouble: Trouble::Lost { .. } }), "{failure}");
     assert_eq!(
         failure.to_string(),
-        "there0, frame 50: it runs on the device only, and the device was lost (it was destroyed)"
+        "there0, frame 50: it runs on the GPU only, and the device was lost (it was destroyed)"
     );
     // If the device can be opened again, the run continues.
     let report = bench().run(text, |options| options.only(Space::Gpu).lose_device_at(&[50])).into_result();

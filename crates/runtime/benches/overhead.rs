@@ -1,17 +1,17 @@
-//! What a handler costs that does nothing, and what it costs to hand a frame to another thread.
+//! The cost of a handler that does nothing, and of handing a frame to another thread.
 //!
-//! Frames of 64x64 are lent by a pool and never touched. Inline: a source, 0, 8 or 64 times `identity` and `null` in one
-//! lane; the cost of one handler is the slope. Hand-over: lanes on threads of their own, each with one handler, over
-//! lossless links; once two lanes, and once 21, where the slope is the cost of one more.
+//! Frames of 64x64 are lent by a pool and never touched. Inline: a source, 0, 8 or 64 times `identity`, and `null` in
+//! one lane; the cost of one handler is the slope. Hand-over: lanes on their own threads, each with one handler, over
+//! lossless links; once with two lanes, and once with 21, where the slope is the cost of one more.
 //!
-//! Times are per frame, in microseconds: the CPU time of all threads that took part, where Linux tells it, and the time
-//! passed. Medians of rounds, in which cases take turns. Limits come from `GStreamer` on the same machine: its identity
-//! takes 0.15 and its queue 0.42 (the slope over 20 of them).
+//! Times are per frame in microseconds: wall time, and the CPU time of all threads (wall time if the system is not
+//! Linux). They are medians of rounds in which the cases alternate. Limits come from `GStreamer` on the same machine:
+//! its identity takes 0.15 and its queue 0.42 (the slope over 20 of them).
 //!
-//! `cargo bench --bench overhead -- inline` (or `handover`) runs one half, for a profiler; a number behind it is the
+//! `cargo bench --bench overhead -- inline` (or `handover`) runs one half, for a profiler; a number after it is the
 //! number of rounds.
 
-// Whether a lane may go to another thread is asked of everything that wgpu is made of.
+// The compiler proves that a lane is `Send` through all of wgpu.
 #![recursion_limit = "512"]
 
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-/// Makes frames that nobody writes to.
+/// Makes frames without writing to them.
 struct Make {
     left: u64,
 }
@@ -64,7 +64,7 @@ impl FrameHandler for Identity {
     }
 }
 
-/// Takes frames, as `null` does.
+/// Consumes frames, as `null` does.
 struct Null;
 
 impl FrameHandler for Null {
@@ -74,7 +74,8 @@ impl FrameHandler for Null {
     }
 }
 
-/// A source, so many times `identity`, and `null`, linked by links of this depth; node i notifies the signal that it is given.
+/// A source, this many times `identity`, and `null`, connected by links of this depth. Node i uses signal i modulo
+/// their number.
 fn chain(frames: u64, identities: usize, depth: usize, signals: &[WakeSignal]) -> Vec<Node> {
     let clock = Clock::free(Rate::new(30, 1).expect("a rate"));
     let mut nodes = vec![Node::new("make", Box::new(Make { left: frames }), 0, 1).clock(clock)];
@@ -89,7 +90,7 @@ fn chain(frames: u64, identities: usize, depth: usize, signals: &[WakeSignal]) -
     nodes
 }
 
-/// What a case took, per frame.
+/// Time per frame.
 #[derive(Debug, Clone, Copy)]
 struct Took {
     cpu_us: f64,
@@ -162,11 +163,11 @@ fn verdict(name: &str, took: Took, us: f64, limit_us: f64) {
     println!("{name:40} {:8.3}  {:8.3}  {limit_us:6} {met}", took.cpu_us, took.wall_us);
 }
 
-/// Runs every case in turns; hands back the median of each.
+/// Runs all cases in each round and returns the median of each.
 fn measure(rounds: usize, cases: usize, mut run: impl FnMut(usize) -> Took) -> Vec<Took> {
     let mut took: Vec<Vec<Took>> = vec![Vec::new(); cases];
     for round in 0..rounds {
-        // Whoever comes first in a round comes last in the next.
+        // Each round starts with another case.
         (0..cases).map(|at| (at + round) % cases).for_each(|case| took[case].push(run(case)));
     }
     let middle = |all: &[Took], key: fn(&Took) -> f64| {
@@ -187,11 +188,11 @@ fn slope(one: Took, other: Took, by: usize) -> Took {
     Took { cpu_us: (other.cpu_us - one.cpu_us) / by, wall_us: (other.wall_us - one.wall_us) / by }
 }
 
-/// CPU time of this thread, where Linux tells it, else the time passed.
+/// CPU time of this thread on Linux, wall time elsewhere.
 fn cpu_time(since: Instant) -> Duration {
-    // What a thread has used is added up when it lets others go first.
+    // The kernel updates a thread's CPU time when it yields.
     std::thread::yield_now();
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let used = told.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let used = stat.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
     used.map_or_else(|| since.elapsed(), Duration::from_nanos)
 }

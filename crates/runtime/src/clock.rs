@@ -1,10 +1,11 @@
-//! The clock: when a paced source fires, and with which number.
+//! Pacing of sources: when a source fires, and with which frame number and time, at an exact rational rate.
 //!
-//! Owns the arithmetic of frame numbers and times at an exact rate.
-//! Does not read the time: it is told, so that tests and the web can step it.
+//! The caller passes the time in, so that tests and the web can step the clock.
 //!
-//! Always: numbers only grow; after a stall the frames that were due are skipped, never sent in a burst; a frame's time
-//! follows from its number alone.
+//! A live source skips frames that were due during a stall. Any other paced source slips: no frame of a file is left
+//! out and none comes in a burst.
+//!
+//! Invariants: numbers only grow. Frames never come in a burst. A frame's time depends on its number alone.
 
 use std::time::Duration;
 
@@ -13,22 +14,20 @@ use vramp_plan::Rate;
 /// One firing of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
-    /// The frame's number.
     pub number: u64,
-    /// Its time, from its number and the rate.
+    /// Computed from the number and the rate.
     pub pts_ns: i64,
-    /// Time since the frame before, in stream time; a period for the first.
+    /// Stream time since the previous frame; one period for the first.
     pub delta_ns: i64,
-    /// Frames that were due and are skipped.
+    /// Frames that were due before this one and are skipped.
     pub skipped: u64,
 }
 
-/// What a clock says.
+/// The answer of [`Clock::due`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paced {
-    /// Fire now.
     Fire(Tick),
-    /// Nothing is due for this long.
+    /// No frame is due for this long.
     Wait(Duration),
 }
 
@@ -44,27 +43,26 @@ pub struct Clock {
 /// When frames are due.
 #[derive(Debug, Clone, Copy)]
 enum Pacing {
-    /// Always.
     Free,
-    /// At a rate; after a stall the frames that were due are skipped.
+    /// At a rate; frames that were due during a stall are skipped.
     Skipping(Rate),
-    /// At a rate; after a stall everything is later by as much.
+    /// At a rate; a stall delays all later frames by its length, which adds up here.
     Slipping(Rate, Duration),
 }
 
 impl Clock {
-    /// A clock that fires at this rate and skips what was due during a stall: for sources that cannot wait.
+    /// A clock for live sources: fires at `rate` and skips the frames that were due during a stall.
     pub fn paced(rate: Rate) -> Clock {
         Clock { rate, next: 0, before: None, pace: Pacing::Skipping(rate) }
     }
 
-    /// A clock that is always due: frames carry the times of this rate, but come as fast as they are wanted.
+    /// A clock that is always due. Frames carry the times of `rate` but come as fast as they are consumed.
     pub fn free(rate: Rate) -> Clock {
         Clock { pace: Pacing::Free, ..Clock::paced(rate) }
     }
 
-    /// A clock whose frames carry the times of `rate` and come at most at `pace`. After a stall it goes on from there,
-    /// so no frame is left out: for files and patterns.
+    /// A clock for files and patterns: frames carry the times of `rate` and come at most at `pace`. After a stall it
+    /// continues with the next frame, so none is left out.
     pub fn slipping(rate: Rate, pace: Rate) -> Clock {
         Clock { pace: Pacing::Slipping(pace, Duration::ZERO), ..Clock::paced(rate) }
     }
@@ -75,7 +73,7 @@ impl Clock {
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
-    /// Asks whether a frame is due, this long after the start.
+    /// Fires if a frame is due at this time since the start.
     pub fn ask(&mut self, since_start: Duration) -> Paced {
         let paced = self.due(since_start);
         if let Paced::Fire(tick) = paced {
@@ -84,7 +82,7 @@ impl Clock {
         paced
     }
 
-    /// What [`Clock::ask`] would say, without having asked.
+    /// What [`Clock::ask`] would return; changes nothing.
     pub fn due(&self, since_start: Duration) -> Paced {
         let number = match self.pace {
             Pacing::Free => self.next,
@@ -109,11 +107,11 @@ impl Clock {
         Paced::Fire(Tick { number, pts_ns, delta_ns, skipped: number - self.next })
     }
 
-    /// Goes on behind a tick that was due.
+    /// Advances past a tick that [`Clock::due`] returned.
     pub fn fired(&mut self, tick: &Tick, since_start: Duration) {
         (self.before, self.next) = (Some(tick.number), tick.number + 1);
         if let Pacing::Slipping(rate, late) = &mut self.pace {
-            // A frame that is late by less than a period may be caught up with: that is jitter, not a stall.
+            // Less than a period late is jitter and may be caught up; only more counts as a stall.
             let behind = since_start.saturating_sub(due_at(*rate, tick.number) + *late);
             let period = due_at(*rate, 1);
             *late += behind.saturating_sub(period);
@@ -121,7 +119,6 @@ impl Clock {
     }
 }
 
-/// When a frame is due at a rate.
 fn due_at(rate: Rate, number: u64) -> Duration {
     Duration::from_nanos(Clock::pts_ns(rate, number).unsigned_abs())
 }

@@ -1,13 +1,16 @@
-//! Who does what, when: handlers and the nodes around them, links, lanes, the clock, and pipelines made from plans.
+//! The runtime: runs a plan. Handlers and the nodes around them, links, lanes, the clock, frame pools, and reports.
 //!
-//! Owns everything that runs between a plan and a report: frames and the pools that lend them, what fires and when,
-//! what travels between host and device, what is counted.
-//! Does not know which handlers exist, and leaves pixels to the kernels and commands to the device's room.
+//! The road through this crate: [`engine::Engine::build`] turns a plan into nodes, links and lanes. Lanes step their
+//! nodes; nodes fire handlers; links carry frames between them. [`observe`] counts and times all of it for the
+//! [`Report`].
 //!
-//! Always: a frame that is lent is never lent twice; nothing waits for a frame that will never come; every frame that
-//! was sent is taken, dropped for a reason, or still queued.
+//! The runtime does not know which handlers exist ([`Registry`] holds them). Pixels are computed by `vramp_kernels`,
+//! device commands are issued by `vramp_gpu`.
+//!
+//! Invariants: a frame's memory is never lent twice at a time. Nothing waits for a frame that will never come. Every
+//! frame that was sent is taken, dropped for a counted reason, or still queued.
 
-// Whether a lane may be sent to a thread is asked through all of wgpu, which is deeper than the usual limit.
+// The compiler proves that a lane is `Send` through all of wgpu, which is deeper than the default limit.
 #![recursion_limit = "256"]
 
 mod clock;
@@ -42,7 +45,7 @@ pub use observe::report::Report;
 pub use observe::trace::Trace;
 pub use registry::{IntoWorker, Kind, Make, Registry, Setup, Worker};
 
-/// The parts of the engine, for this workspace's own tests and benchmarks. Anything here may change at any time.
+/// Parts of the engine for this workspace's own tests and benchmarks. Anything here may change at any time.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::fused::{ExtraInput, FusedPorts, FusedUnit};

@@ -1,10 +1,9 @@
-//! The registry: every kind of handler with its entry, the function that makes one, and the looks at files that
-//! planning needs.
+//! The registry: for every kind of handler its entry, the function that makes one, and the functions that read its
+//! files for the planner ([`SourceProbe`]).
 //!
-//! Owns the pairing of these, and answers the planner's questions ([`SourceProbe`]) from it.
-//! Does not make handlers: preparing a pipeline does, once per handler of its graph.
+//! Preparing a pipeline makes the handlers, once per handler of its graph. There is no global registry: it is a value.
 //!
-//! Invariants: a kind's entry is in the catalogue; a kind without a maker can only be planned.
+//! Invariants: a kind's entry is in the catalogue. A kind without a maker can only be planned.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,21 +16,17 @@ use vramp_plan::{CheckError, Content, Format, Graph, GraphSpec, Rate, Size, Spac
 use crate::failure::catch;
 use crate::handler::{FrameHandler, HandlerError, PixelHandler};
 
-/// A handler that was made.
+/// A handler instance, of either family.
 pub enum Worker {
-    /// It works on whole frames.
     Frames(Box<dyn FrameHandler>),
-    /// It is kernels and their parameters.
     Pixels(Box<dyn PixelHandler>),
 }
 
 impl Worker {
-    /// A handler of whole frames.
     pub fn frames(handler: impl FrameHandler + 'static) -> Worker {
         Worker::Frames(Box::new(handler))
     }
 
-    /// A handler of pixels.
     pub fn pixels(handler: impl PixelHandler + 'static) -> Worker {
         Worker::Pixels(Box::new(handler))
     }
@@ -40,7 +35,6 @@ impl Worker {
 /// What a maker may return: a [`FrameHandler`], a [`PixelHandler`], or a [`Worker`] if it may be either. `Kind` is
 /// inferred.
 pub trait IntoWorker<Kind> {
-    /// The handler as the runtime keeps it.
     fn into_worker(self) -> Worker;
 }
 
@@ -70,60 +64,55 @@ impl IntoWorker<Worker> for Worker {
     }
 }
 
-/// What a handler is made from.
+/// Everything a maker receives.
 #[derive(Debug, Clone)]
 pub struct Setup<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its settings, checked, defaults filled in.
+    /// Checked, with defaults filled in.
     pub settings: &'a SettingValues,
-    /// What comes in, by port; none if nothing is linked.
+    /// Content by input port; `None` for an unlinked port.
     pub inputs: &'a [Option<Content>],
-    /// What goes out, by port; none if nothing is linked.
+    /// Content by output port; `None` for an unlinked port.
     pub outputs: &'a [Option<Content>],
-    /// What is known of the stream at its lead input, or of the one that a source makes, besides its content.
+    /// Tags of the stream at the lead input, or of the stream that a source produces.
     pub tags: Option<&'a StreamTags>,
-    /// Where it runs.
     pub space: Space,
-    /// Frames per second at its output, or at its lead input if it has none.
+    /// Frames per second at the output, or at the lead input if there is no output.
     pub rate: Option<Rate>,
-    /// Handlers in the whole graph, as the user wrote it.
+    /// Number of handlers in the whole graph, as the user wrote it.
     pub handlers: usize,
-    /// What the user's text that it is made from turned out to be.
+    /// The declaration found in the user's shader text, if the handler is made from one.
     pub declared: Option<&'a DeclaredShader>,
-    /// Whether it should follow changes of the file that it is made from.
+    /// Whether the handler should follow changes of the file it is made from.
     pub watch: bool,
 }
 
-/// SettingValues that have a value by their declaration. What is missing all the same is an error, not a panic.
+/// Reads settings that have a value by their declaration. A missing value is an error, not a panic.
 impl Setup<'_> {
-    /// A whole number, as the type that is asked for.
+    /// An integer setting, converted to `T`.
     pub fn int<T: TryFrom<i64>>(&self, key: &str) -> Result<T, HandlerError> {
         let value = self.settings.int(key).ok_or_else(|| missing(key))?;
-        T::try_from(value).map_err(|_| HandlerError::failed(format!("its setting {key} cannot be {value}")))
+        T::try_from(value).map_err(|_| HandlerError::failed(format!("setting {key} cannot be {value}")))
     }
 
-    /// A number.
     pub fn number(&self, key: &str) -> Result<f64, HandlerError> {
         self.settings.number(key).ok_or_else(|| missing(key))
     }
 
-    /// Several numbers.
     pub fn numbers(&self, key: &str) -> Result<&[f64], HandlerError> {
         self.settings.numbers(key).ok_or_else(|| missing(key))
     }
 
-    /// A word of a choice.
+    /// The chosen word of a choice setting.
     pub fn word(&self, key: &str) -> Result<&str, HandlerError> {
         self.settings.word(key).ok_or_else(|| missing(key))
     }
 
-    /// A text or a path.
+    /// A text or path setting.
     pub fn text(&self, key: &str) -> Result<&str, HandlerError> {
         self.settings.text(key).ok_or_else(|| missing(key))
     }
 
-    /// True or false.
     pub fn flag(&self, key: &str) -> Result<bool, HandlerError> {
         match self.settings.get(key) {
             Some(Value::Bool(flag)) => Ok(*flag),
@@ -139,34 +128,31 @@ impl Setup<'_> {
         }
     }
 
-    /// Width and height.
     pub fn size(&self, key: &str) -> Result<Size, HandlerError> {
         self.settings.size(key).ok_or_else(|| missing(key))
     }
 
-    /// Frames per second.
     pub fn rate(&self, key: &str) -> Result<Rate, HandlerError> {
         self.settings.rate(key).ok_or_else(|| missing(key))
     }
 
-    /// A pixel format.
     pub fn format(&self, key: &str) -> Result<Format, HandlerError> {
         self.settings.format(key).ok_or_else(|| missing(key))
     }
 }
 
 fn missing(key: &str) -> HandlerError {
-    HandlerError::failed(format!("its setting {key} has no value; settings are to be checked by a graph"))
+    HandlerError::failed(format!("setting {key} has no value; check settings with `Graph::check` first"))
 }
 
-/// Makes a handler.
+/// The function that makes a handler.
 pub type Make = Arc<dyn Fn(&Setup<'_>) -> Result<Worker, HandlerError> + Send + Sync>;
 
 type LookAtSource = Arc<dyn Fn(&SettingValues) -> Result<Probed, ProbeError> + Send + Sync>;
 type LookAtSmallData = Arc<dyn Fn(&SettingValues) -> Option<u64> + Send + Sync>;
 type LookAtText = Arc<dyn Fn(&SettingValues) -> Result<DeclaredShader, DeclareError> + Send + Sync>;
 
-/// A kind of handler: its entry, how one is made, and how its files are looked at before.
+/// A kind of handler: its entry, its maker, and the functions that read its files before planning.
 #[derive(Clone)]
 pub struct Kind {
     entry: &'static Entry,
@@ -177,7 +163,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// A kind of which handlers are made by this function.
+    /// A kind whose handlers are made by `make`.
     pub fn new<H: IntoWorker<K>, K>(
         entry: &'static Entry,
         make: impl Fn(&Setup<'_>) -> Result<H, HandlerError> + Send + Sync + 'static,
@@ -191,19 +177,19 @@ impl Kind {
         Kind { entry, make: None, probe: None, small_bytes: None, declare: None }
     }
 
-    /// Finds out what a source with these settings holds by this function: size, rate and format, from a header.
+    /// Sets the function that reads a source's size, rate and format from its header.
     #[must_use]
     pub fn probed(self, probe: impl Fn(&SettingValues) -> Result<Probed, ProbeError> + Send + Sync + 'static) -> Kind {
         Kind { probe: Some(Arc::new(probe)), ..self }
     }
 
-    /// Finds out by this function how large the small data are that a handler makes from a file, such as a logo.
+    /// Sets the function that computes the size of the small data a handler makes from a file, such as a logo.
     #[must_use]
     pub fn small_bytes(self, bytes: impl Fn(&SettingValues) -> Option<u64> + Send + Sync + 'static) -> Kind {
         Kind { small_bytes: Some(Arc::new(bytes)), ..self }
     }
 
-    /// Reads the text that a handler with open settings is made from by this function.
+    /// Sets the function that reads the text that a handler with open settings is made from.
     #[must_use]
     pub fn declared(
         self,
@@ -213,7 +199,7 @@ impl Kind {
     }
 }
 
-/// Every kind of handler that a graph may use.
+/// All kinds of handlers that a graph may use.
 #[derive(Clone, Default)]
 pub struct Registry {
     catalog: Catalog,
@@ -221,14 +207,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The registry of these kinds.
     pub fn of(kinds: impl IntoIterator<Item = Kind>) -> Result<Registry, EntryError> {
         let mut registry = Registry::default();
         kinds.into_iter().try_for_each(|kind| registry.add_kind(kind))?;
         Ok(registry)
     }
 
-    /// Adds a handler of one's own: its entry, and the function that makes one.
+    /// Adds a custom handler: its entry and its maker.
     pub fn add<H: IntoWorker<K>, K>(
         &mut self,
         entry: &'static Entry,
@@ -237,41 +222,40 @@ impl Registry {
         self.add_kind(Kind::new(entry, make))
     }
 
-    /// Adds a kind, with everything that is known about it.
+    /// Adds a kind with its probes.
     pub fn add_kind(&mut self, kind: Kind) -> Result<(), EntryError> {
         self.catalog.add(kind.entry)?;
         self.kinds.push(kind);
         Ok(())
     }
 
-    /// Makes this kind the one that the planner inserts between formats.
+    /// Selects the kind that the planner inserts to convert between formats.
     pub fn set_converter(&mut self, name: &str) -> Result<(), EntryError> {
         self.catalog.set_converter(name)
     }
 
-    /// The same kinds, made by other functions: each is given its maker and returns the new one.
+    /// The same kinds with other makers: `make` receives each entry with its maker and returns the new one.
     #[must_use]
     pub fn remade(&self, mut make: impl FnMut(&'static Entry, Option<&Make>) -> Option<Make>) -> Registry {
         let kinds = self.kinds.iter().map(|kind| Kind { make: make(kind.entry, kind.make.as_ref()), ..kind.clone() });
         Registry { catalog: self.catalog.clone(), kinds: kinds.collect() }
     }
 
-    /// The entries of all kinds.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// How a kind is made; none if it can only be planned.
+    /// The maker of a kind; `None` if it can only be planned.
     pub fn maker(&self, entry: &Entry) -> Option<&Make> {
         self.kind(entry)?.make.as_ref()
     }
 
-    /// Whether handlers of this kind run: they can be made, or are transfers, which the runtime does itself.
+    /// Whether handlers of this kind can run: they have a maker, or they are transfers, which the runtime does itself.
     pub fn runs(&self, entry: &Entry) -> bool {
         entry.transfer.is_some() || self.maker(entry).is_some()
     }
 
-    /// Checks a graph as written against these kinds, and looks at the files of its sources.
+    /// Checks a graph as written against these kinds and probes the files of its sources.
     pub fn check(&self, spec: &GraphSpec) -> Result<Graph, CheckError> {
         Graph::check(spec, &self.catalog, self)
     }

@@ -1,4 +1,4 @@
-//! Pixel handlers fused into one node give the pixels that they give one after the other.
+//! Pixel handlers fused into one unit make the pixels that they make one after the other.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use vramp_runtime::{
 const SIZE: Size = Size { width: 37, height: 21 };
 const FRAMES: u64 = 5;
 
-/// Which kernel, and its parameters for a frame.
+/// A kernel with fixed parameters.
 #[derive(Clone, Copy)]
 enum Kind {
     Noise,
@@ -52,18 +52,18 @@ impl PixelHandler for Pixels {
     }
 }
 
-/// Keeps the bytes of every frame, and ends the source after some.
+/// Keeps the bytes of every frame.
 struct Keep(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl FrameHandler for Keep {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let frame = call.input(0).expect("a lead frame");
-        self.0.lock().expect("nobody panicked").push(frame.bytes().to_vec());
+        self.0.lock().expect("no thread panicked").push(frame.bytes().to_vec());
         Ok(Flow::Produced)
     }
 }
 
-/// Lets a group make only so many frames.
+/// Ends a unit's stream after this many frames.
 struct Bounded(FusedUnit, u64);
 
 impl FrameHandler for Bounded {
@@ -75,30 +75,25 @@ impl FrameHandler for Bounded {
     }
 }
 
-fn group(kinds: &[Kind], extra_inputs: Vec<usize>) -> FusedUnit {
+fn unit(kinds: &[Kind], extra_inputs: Vec<usize>) -> FusedUnit {
     let handlers = kinds.iter().map(|kind| Box::new(Pixels(*kind)) as Box<dyn PixelHandler>).collect();
     let source = if matches!(kinds[0], Kind::Noise) { None } else { Some(0) };
     let reads = (0..kinds.len()).filter(|at| matches!(kinds[*at], Kind::Mix));
     let extra_inputs = extra_inputs.into_iter().zip(reads).map(|(port, member)| ExtraInput { port, member }).collect();
-    FusedUnit::fuse(
-        "group",
-        handlers,
-        Rate::new(30, 1),
-        FusedPorts { source, extra_inputs, size: SIZE, small_bytes: 0 },
-    )
+    FusedUnit::fuse("unit", handlers, Rate::new(30, 1), FusedPorts { source, extra_inputs, size: SIZE, small_bytes: 0 })
 }
 
-/// Runs groups one after another; a group with two inputs gets the first group's frames beside its own.
-fn run(groups: Vec<(FusedUnit, usize)>) -> Vec<Vec<u8>> {
+/// Runs units one after another; a unit with two inputs also receives the first unit's frames.
+fn run(units: Vec<(FusedUnit, usize)>) -> Vec<Vec<u8>> {
     let signal = WakeSignal::new();
     let kept = Arc::new(Mutex::new(Vec::new()));
     let mut nodes: Vec<Node> = Vec::new();
-    for (at, (group, inputs)) in groups.into_iter().enumerate() {
-        let name = format!("group{at}");
+    for (at, (unit, inputs)) in units.into_iter().enumerate() {
+        let name = format!("unit{at}");
         nodes.push(match at {
-            0 => Node::new(name, Box::new(Bounded(group, FRAMES)), 0, 1)
+            0 => Node::new(name, Box::new(Bounded(unit, FRAMES)), 0, 1)
                 .clock(Clock::free(Rate::new(30, 1).expect("a rate"))),
-            _ => Node::new(name, Box::new(group), inputs, 1),
+            _ => Node::new(name, Box::new(unit), inputs, 1),
         });
         if at > 0 {
             let (output, input) = link(Policy::Lossless, 2, &signal, &signal);
@@ -112,7 +107,7 @@ fn run(groups: Vec<(FusedUnit, usize)>) -> Vec<Vec<u8>> {
         }
     }
     let (output, input) = link(Policy::Lossless, 2, &signal, &signal);
-    nodes.last_mut().expect("there is a group").connect_output(0, output);
+    nodes.last_mut().expect("there is a unit").connect_output(0, output);
     let mut sink = Node::new("keep", Box::new(Keep(Arc::clone(&kept))), 1, 0);
     sink.connect_input(0, input, Policy::Lossless);
     nodes.push(sink);
@@ -121,22 +116,22 @@ fn run(groups: Vec<(FusedUnit, usize)>) -> Vec<Vec<u8>> {
     while matches!(lane.step(&|| Duration::ZERO), Stepped::Moved) {}
     drop(lane);
     assert_eq!(pool.stats().lent_bytes, 0);
-    Arc::into_inner(kept).expect("the lane is gone").into_inner().expect("nobody panicked")
+    Arc::into_inner(kept).expect("the lane is gone").into_inner().expect("no thread panicked")
 }
 
 #[test]
 fn a_fused_group_makes_what_its_members_make_one_by_one() {
     let one_by_one = run(vec![
-        (group(&[Kind::Noise], vec![]), 0),
-        (group(&[Kind::Invert], vec![]), 1),
-        (group(&[Kind::Flip], vec![]), 1),
-        (group(&[Kind::Markers], vec![]), 1),
-        (group(&[Kind::Gray], vec![]), 1),
+        (unit(&[Kind::Noise], vec![]), 0),
+        (unit(&[Kind::Invert], vec![]), 1),
+        (unit(&[Kind::Flip], vec![]), 1),
+        (unit(&[Kind::Markers], vec![]), 1),
+        (unit(&[Kind::Gray], vec![]), 1),
     ]);
-    // The generator stands alone; the table in front of the flip and the functions behind it are one kernel.
+    // The generator is alone; the table before the flip and the functions after it are one kernel.
     let fused = run(vec![
-        (group(&[Kind::Noise], vec![]), 0),
-        (group(&[Kind::Invert, Kind::Flip, Kind::Markers, Kind::Gray], vec![]), 1),
+        (unit(&[Kind::Noise], vec![]), 0),
+        (unit(&[Kind::Invert, Kind::Flip, Kind::Markers, Kind::Gray], vec![]), 1),
     ]);
     assert_eq!(one_by_one.len() as u64, FRAMES);
     assert!(one_by_one == fused, "fusing changed pixels");
@@ -144,21 +139,21 @@ fn a_fused_group_makes_what_its_members_make_one_by_one() {
 }
 
 #[test]
-fn a_generator_with_functions_behind_it_is_one_kernel_too() {
-    let one_by_one = run(vec![(group(&[Kind::Noise], vec![]), 0), (group(&[Kind::Markers], vec![]), 1)]);
-    assert!(one_by_one == run(vec![(group(&[Kind::Noise, Kind::Markers], vec![]), 0)]));
+fn a_generator_with_functions_after_it_is_one_kernel_too() {
+    let one_by_one = run(vec![(unit(&[Kind::Noise], vec![]), 0), (unit(&[Kind::Markers], vec![]), 1)]);
+    assert!(one_by_one == run(vec![(unit(&[Kind::Noise, Kind::Markers], vec![]), 0)]));
 }
 
 #[test]
-fn another_picture_reaches_the_function_that_reads_it() {
+fn another_image_reaches_the_function_that_reads_it() {
     let one_by_one = run(vec![
-        (group(&[Kind::Noise], vec![]), 0),
-        (group(&[Kind::Invert], vec![]), 1),
-        (group(&[Kind::Mix], vec![1]), 2),
+        (unit(&[Kind::Noise], vec![]), 0),
+        (unit(&[Kind::Invert], vec![]), 1),
+        (unit(&[Kind::Mix], vec![1]), 2),
     ]);
-    let fused = run(vec![(group(&[Kind::Noise], vec![]), 0), (group(&[Kind::Invert, Kind::Mix], vec![1]), 2)]);
+    let fused = run(vec![(unit(&[Kind::Noise], vec![]), 0), (unit(&[Kind::Invert, Kind::Mix], vec![1]), 2)]);
     assert!(one_by_one == fused);
-    // 0.7 of the negative and 0.3 of the picture itself: never all of either.
-    let negative = run(vec![(group(&[Kind::Noise, Kind::Invert], vec![]), 0)]);
+    // 0.7 of the negative and 0.3 of the image itself: never all of either.
+    let negative = run(vec![(unit(&[Kind::Noise, Kind::Invert], vec![]), 0)]);
     assert!(one_by_one[0] != negative[0]);
 }

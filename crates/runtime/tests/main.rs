@@ -1,4 +1,4 @@
-//! The integration tests of vramp-runtime, as one binary: its dependencies are linked once and not per file.
+//! The integration tests of vramp-runtime, as one binary, so that its dependencies are linked once.
 //!
 //! `cargo test -p vramp-runtime --test integration rings::` runs one file.
 

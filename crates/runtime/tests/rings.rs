@@ -1,4 +1,4 @@
-//! Rings and pools against simple models, under random use.
+//! Rings and pools compared with simple models, under random operations.
 
 use std::collections::VecDeque;
 
@@ -30,16 +30,16 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 0..80)
 }
 
-/// One entry per place in the stream: its time, and its frame if it still has one.
+/// One entry per slot of the stream: its time, and its frame if it still has one.
 type Model = VecDeque<(i64, Option<u64>)>;
 
-fn places(model: &Model) -> usize {
+fn frames_in(model: &Model) -> usize {
     model.iter().filter(|(_, frame)| frame.is_some()).count()
 }
 
 proptest! {
     #[test]
-    fn a_ring_does_what_a_list_of_places_does(
+    fn a_ring_does_what_a_list_of_slots_does(
         policy in prop::sample::select(&Policy::ALL[..]), depth in 1usize..5, acts in acts()
     ) {
         let mut ring: SlotRing<u64> = SlotRing::new(policy, depth);
@@ -48,12 +48,12 @@ proptest! {
         for act in acts {
             match act {
                 Act::Send => {
-                    let room = policy != Policy::Lossless || places(&model) < depth;
+                    let room = policy != Policy::Lossless || frames_in(&model) < depth;
                     prop_assert_eq!(ring.has_room(), room);
                     let sent = ring.send(StreamSlot::Frame { pts_ns: time, frame: number });
                     if room {
                         prop_assert_eq!(sent, SendResult::Taken);
-                        if places(&model) == depth {
+                        if frames_in(&model) == depth {
                             model.iter_mut().find(|(_, f)| f.is_some()).unwrap().1 = None;
                         }
                         model.push_back((time, Some(number)));
@@ -87,7 +87,7 @@ proptest! {
                 Act::TakeUpTo(limit) => {
                     let mut newest = None;
                     while model.front().is_some_and(|(at, _)| *at <= limit) {
-                        // A run of empty places leaves as one: none of them can become a frame again.
+                        // A run of empty slots leaves as one: none of them can become a frame again.
                         let (_, frame) = model.pop_front().unwrap();
                         newest = frame.or(newest);
                         while frame.is_none() && model.front().is_some_and(|(_, f)| f.is_none()) {
@@ -107,7 +107,7 @@ proptest! {
             }
             let counts = ring.counts();
             prop_assert!(counts.is_conserved(), "{counts:?}");
-            prop_assert_eq!(counts.queued as usize, places(&model));
+            prop_assert_eq!(counts.queued as usize, frames_in(&model));
             prop_assert_eq!(counts.sent, number);
             let newest = model.iter().rev().find_map(|(_, f)| *f);
             prop_assert_eq!(ring.latest().copied(), newest);
@@ -148,7 +148,7 @@ proptest! {
                 }
                 _ => {}
             }
-            // What somebody holds is what was written: nobody else was lent the same memory.
+            // Every holder sees the bytes it wrote: the memory was not lent twice.
             for (frame, mark) in &held {
                 prop_assert!(frame.bytes().iter().all(|b| b == mark));
             }
@@ -231,7 +231,7 @@ fn of_one_size_ten_stay_free_or_as_many_as_were_reserved() {
 }
 
 #[test]
-fn sizes_that_are_no_longer_asked_for_make_room_the_longest_unused_first() {
+fn sizes_that_are_no_longer_requested_make_room_the_longest_unused_first() {
     let pool = FramePool::new(1 << 20);
     let sized = |side: u32| Meta::new(Format::Rgba8, Size { width: side, height: side });
     pool.aim(10_000);
@@ -242,16 +242,16 @@ fn sizes_that_are_no_longer_asked_for_make_room_the_longest_unused_first() {
         assert!(stats.pooled_bytes <= 10_000, "{stats:?}");
     }
     let stats = pool.stats();
-    assert_eq!((stats.hits, stats.misses), (30, 30), "the one that is always asked for stays: {stats:?}");
+    assert_eq!((stats.hits, stats.misses), (30, 30), "the size that is always requested stays: {stats:?}");
     assert_eq!(stats.peak_bytes, stats.peak_bytes.min(10_000));
 }
 
 #[test]
-fn the_ledger_names_who_holds_what() {
+fn the_ledger_names_the_holder_of_each_frame() {
     let pool = FramePool::new(1 << 20);
     let kept = pool.lend(meta(3)).unwrap();
     let held = pool.held();
-    assert_eq!((held.len(), held[0].bytes, &*held[0].owner), (1, 256, "nobody in particular"));
+    assert_eq!((held.len(), held[0].bytes, &*held[0].owner), (1, 256, "unknown"));
     drop(kept);
     assert_eq!(pool.held(), []);
 }
@@ -328,7 +328,7 @@ fn a_frame_that_was_lost_is_not_replaced_by_an_older_one() {
     }
     assert_eq!(ring.lose(DropReason::DeviceLost, |frame| *frame == 1 || *frame == 2), 2);
     assert_eq!(ring.take_up_to(0), (Some(0), false));
-    assert_eq!(ring.take_up_to(2), (None, true), "both places are empty, and say why");
+    assert_eq!(ring.take_up_to(2), (None, true), "both slots are empty and marked as lost");
     assert_eq!(ring.take_up_to(3), (Some(3), false), "another frame has come since");
     assert!(ring.counts().is_conserved());
     assert_eq!(ring.counts().dropped[DropReason::DeviceLost as usize], 2);

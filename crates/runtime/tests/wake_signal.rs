@@ -1,11 +1,11 @@
-//! Wake signals in real threads: one is heard once, at once, and never lost.
+//! Wake signals on real threads: a notification is noticed once, at once, and never lost.
 
 use std::time::Duration;
 
 use vramp_runtime::internals::WakeSignal;
 
 #[test]
-fn a_ring_before_the_wait_ends_it() {
+fn a_notification_before_the_wait_ends_it() {
     let signal = WakeSignal::new();
     signal.notify();
     assert!(signal.wait(Duration::ZERO));
@@ -13,13 +13,13 @@ fn a_ring_before_the_wait_ends_it() {
 }
 
 #[test]
-fn no_ring_is_lost_between_two_threads() {
+fn no_notification_is_lost_between_two_threads() {
     let (there, back) = (WakeSignal::new(), WakeSignal::new());
     let echo = std::thread::spawn({
         let (there, back) = (there.clone(), back.clone());
         move || {
             for _ in 0..20_000 {
-                // A minute is far more than this takes: a lost ring would fail here instead of hanging.
+                // A minute is far more than this takes: a lost notification fails here instead of hanging.
                 assert!(there.wait(Duration::from_secs(60)));
                 back.notify();
             }

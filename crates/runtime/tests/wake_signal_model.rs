@@ -1,7 +1,7 @@
-//! A wake signal is never lost, whatever order two threads run in: the real `wake_signal.rs`, compiled against loom's threads, which
-//! tries them all. A ring that is lost leaves a thread asleep for ever, and loom says so.
+//! A notification is never lost, in any interleaving of two threads: the real `wake_signal.rs`, compiled against loom's
+//! threads, which tries them all. A lost notification leaves a thread asleep forever, and loom reports that.
 
-/// What `signal.rs` finds under the names of the crate's own `sync`.
+/// What `wake_signal.rs` finds under the names of the crate's own `sync`.
 mod sync {
     use std::time::Duration;
 
@@ -9,10 +9,10 @@ mod sync {
     pub(crate) use loom::sync::{Arc, Mutex};
     pub(crate) use loom::thread::{Thread, current, yield_now};
 
-    /// One is as good as twenty here, and far fewer orders to try.
+    /// One covers the same states as twenty, with far fewer interleavings to try.
     pub(crate) const YIELDS: u32 = 1;
 
-    /// Time does not pass in a model: only a ring ends the sleep.
+    /// Time does not pass in a model: only a notification ends the sleep.
     pub(crate) fn sleep_while(_: Duration, asleep: impl Fn() -> bool) {
         while asleep() {
             loom::thread::park();
@@ -20,7 +20,7 @@ mod sync {
     }
 }
 
-#[expect(dead_code, clippy::unnecessary_min_or_max, reason = "the model uses what it is about, with one yield")]
+#[expect(dead_code, clippy::unnecessary_min_or_max, reason = "the model uses part of the type, with one yield")]
 #[path = "../src/link/wake_signal.rs"]
 mod wake_signal;
 
@@ -30,7 +30,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use wake_signal::WakeSignal;
 
-/// Waits until this much is done, in a thread of its own: loom's `join` cannot be disturbed by a late ring.
+/// Waits until this much is done, on its own thread: a late notification cannot disturb loom's `join`.
 fn waiter(signal: &WakeSignal, done: &Arc<AtomicU32>, wanted: u32) -> loom::thread::JoinHandle<()> {
     let (signal, done) = (signal.clone(), Arc::clone(done));
     loom::thread::spawn(move || {
@@ -41,7 +41,7 @@ fn waiter(signal: &WakeSignal, done: &Arc<AtomicU32>, wanted: u32) -> loom::thre
 }
 
 #[test]
-fn whoever_waits_hears_of_everything_that_was_done_before_a_ring() {
+fn a_waiter_sees_everything_that_was_done_before_a_notification() {
     loom::model(|| {
         let (signal, done) = (WakeSignal::new(), Arc::new(AtomicU32::new(0)));
         let waiter = waiter(&signal, &done, 2);
@@ -54,11 +54,11 @@ fn whoever_waits_hears_of_everything_that_was_done_before_a_ring() {
 }
 
 #[test]
-fn two_who_ring_wake_one_who_waits() {
+fn two_notifiers_wake_one_waiter() {
     loom::model(|| {
         let (signal, done) = (WakeSignal::new(), Arc::new(AtomicU32::new(0)));
         let waiter = waiter(&signal, &done, 2);
-        let ringer = loom::thread::spawn({
+        let notifier = loom::thread::spawn({
             let (signal, done) = (signal.clone(), Arc::clone(&done));
             move || {
                 done.fetch_add(1, Ordering::Relaxed);
@@ -67,7 +67,7 @@ fn two_who_ring_wake_one_who_waits() {
         });
         done.fetch_add(1, Ordering::Relaxed);
         signal.notify();
-        ringer.join().expect("it does not panic");
+        notifier.join().expect("it does not panic");
         waiter.join().expect("it does not panic");
     });
 }

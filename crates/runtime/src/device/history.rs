@@ -1,9 +1,7 @@
-//! Device history: the device that a pipeline uses, and what was asked of the devices that it has lost.
+//! The devices of a run: the one in use, the totals of those that were lost, and the list of losses.
 //!
-//! Owns the sums over all of them, and the list of losses.
-//! Does not open or lose any: the device's lane does.
-//!
-//! Always: figures never go back when a device goes; what others ask of a shared device is not this pipeline's.
+//! Invariants: totals never decrease when a device is lost. The work and memory of other users of a shared device are
+//! not counted.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +10,7 @@ use vramp_gpu::{Counters, Device, Statistics};
 use crate::handler::Trouble;
 use crate::observe::report::DeviceRecovery;
 
-/// The device in use and what is known of those before it.
+/// The device in use and the totals of its predecessors.
 #[derive(Debug)]
 pub(crate) struct DeviceHistory {
     state: Mutex<HistoryState>,
@@ -21,19 +19,19 @@ pub(crate) struct DeviceHistory {
 #[derive(Debug)]
 struct HistoryState {
     current: Option<Device>,
-    /// What had been asked of the current one when it came.
+    /// Counters of the current device when this run received it.
     before: Counters,
-    /// What others hold on it.
+    /// Memory that other users hold on it.
     others: Statistics,
-    /// What was asked of those before it.
+    /// Counters of its predecessors.
     past: Counters,
     peak_bytes: u64,
-    /// What the pool of any of them should need.
+    /// Target of the pool, for any device.
     aim_bytes: u64,
-    /// API and name of the first.
+    /// API and name of the first device.
     named: Option<(String, String)>,
     recoveries: Vec<DeviceRecovery>,
-    /// Why the current one was given up from outside, until its lane has heard it.
+    /// Set if the watching thread abandoned the device and its lane has not noticed yet.
     hangs: Option<Trouble>,
 }
 
@@ -55,28 +53,28 @@ impl DeviceHistory {
         DeviceHistory { state: Mutex::new(state) }
     }
 
-    /// API and name of the device that the run began with.
+    /// API and name of the first device.
     pub(crate) fn named(&self) -> Option<(String, String)> {
         self.lock().named.clone()
     }
 
-    /// The device in use; none where the cpu does it all.
+    /// The device in use; `None` if the CPU computes everything.
     pub(crate) fn current(&self) -> Option<Device> {
         self.lock().current.clone()
     }
 
-    /// What this pipeline has asked of all of them.
+    /// This run's counters over all devices.
     pub(crate) fn counters(&self) -> Counters {
         let state = self.lock();
-        state.past.and(&state.asked())
+        state.past.and(&state.requested())
     }
 
-    /// What the pool of the current one holds, without what others hold there, and the most that any has held.
+    /// The pool of the current device without other users' memory, and the peak over all devices.
     pub(crate) fn memory(&self) -> Statistics {
         let state = self.lock();
         let mut now = state.current.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
         if state.current.as_ref().is_some_and(|device| device.check().is_err()) {
-            // What was lent on a device that is gone is gone too.
+            // Memory that was lent on a lost device is gone too.
             (now.lent, now.lent_bytes, now.pooled_bytes) = (0, 0, 0);
         }
         now.lent_bytes = now.lent_bytes.saturating_sub(state.others.lent_bytes);
@@ -88,36 +86,35 @@ impl DeviceHistory {
         now
     }
 
-    /// Says how much the pool of each should need.
+    /// Sets the pool target, for this and any later device.
     pub(crate) fn aim(&self, bytes: u64) {
         let mut state = self.lock();
         state.aim_bytes = bytes;
         state.aim();
     }
 
-    /// The current one is given up from outside, for this reason.
+    /// Marks the current device as abandoned by the watching thread.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn hang(&self, trouble: Option<Trouble>) {
         self.lock().hangs = trouble;
     }
 
-    /// Whether it was, and its lane has not heard it yet.
+    /// Whether the device was abandoned and its lane has not noticed yet.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn is_hanging(&self) -> bool {
         self.lock().hangs.is_some()
     }
 
-    /// Why it was given up from outside, if it was.
+    /// Takes the reason why the device was abandoned, if it was.
     pub(crate) fn take_hang(&self) -> Option<Trouble> {
         self.lock().hangs.take()
     }
 
-    /// The losses so far.
     pub(crate) fn recoveries(&self) -> Vec<DeviceRecovery> {
         self.lock().recoveries.clone()
     }
 
-    /// The device is gone, and another one, or none, takes its place.
+    /// Replaces a lost device by another one or by none.
     pub(crate) fn replace(&self, device: Option<Device>, recovered: DeviceRecovery) {
         let mut state = self.lock();
         state.seat(device);
@@ -125,7 +122,7 @@ impl DeviceHistory {
         state.recoveries.push(recovered);
     }
 
-    /// There is a device again.
+    /// A device is in use again.
     pub(crate) fn back(&self, device: Device) {
         let mut state = self.lock();
         state.seat(Some(device));
@@ -136,18 +133,18 @@ impl DeviceHistory {
     }
 
     fn lock(&self) -> MutexGuard<'_, HistoryState> {
-        // Nothing is half-made while it is held.
+        // No invariant is broken if a holder panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl HistoryState {
-    fn asked(&self) -> Counters {
+    fn requested(&self) -> Counters {
         self.current.as_ref().map(|device| device.counters().since(&self.before)).unwrap_or_default()
     }
 
     fn seat(&mut self, device: Option<Device>) {
-        self.past = self.past.and(&self.asked());
+        self.past = self.past.and(&self.requested());
         if let Some(gone) = &self.current {
             self.peak_bytes = self.peak_bytes.max(gone.pool().statistics().peak_bytes);
         }
@@ -157,8 +154,8 @@ impl HistoryState {
         self.aim();
     }
 
-    /// The current one was opened for this run: what was compiled for it was compiled while the run went on, and what
-    /// is lent there is this run's.
+    /// The current device was opened for this run: its compilations happened during the run, and all memory lent on it
+    /// is this run's.
     fn is_new(&mut self) {
         self.before.compiles = 0;
         self.others = Statistics::default();

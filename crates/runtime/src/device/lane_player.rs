@@ -1,10 +1,12 @@
-//! The lane player: how what the device's lane records reaches the device, and what comes down.
+//! The lane player: submits the device lane's recordings and delivers results to the nodes that wait for them.
 //!
-//! Owns the lane's player and the list of what nodes wait for, in order: downloads, and the end of frames that stay.
-//! Does not decide who fires: the lane does, and only while there is room.
+//! Results are downloads, and the completion of frames that end on the device. Downloads are in a ring of mapped
+//! buffers, in order, with one ring slot for all downloads of one recording. Their bytes are copied into a frame of the
+//! host pool, so that the slot is free at once, however long the frame is kept.
 //!
-//! Always: one submit per segment that moved; what was asked for first arrives first, at the node that asked; a frame
-//! that ends on the device has arrived when the device has finished it.
+//! Invariants: one submit per segment that moved. Results arrive in the order of their requests, at the node that made
+//! them. A frame that ends on the device (`null` there) has arrived when the device has finished it, not when it was
+//! recorded; until then its sink holds it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,40 +23,40 @@ use crate::memory::shortage::Shortage;
 use crate::node::Node;
 use crate::observe::milestones::Milestones;
 
-/// Who is blamed for what is nobody's but the device's.
+/// The handler name of failures that belong to the device itself.
 pub(crate) const DEVICE: &str = "device";
 
 /// Plays what one lane records.
 pub struct LanePlayer {
     player: Player,
-    /// The downloads that nodes wait for. What was recorded and not played yet has no submission.
+    /// Downloads that nodes wait for. Those not submitted yet have no `played`.
     awaited: VecDeque<AwaitedResult<Meta>>,
-    /// The frames whose end on the device sinks wait for: apart from downloads, which may have to wait for memory.
+    /// Completions that sinks wait for. Separate from downloads, which may have to wait for memory.
     ending: VecDeque<AwaitedResult<()>>,
-    /// What was played last; before that, what has always been finished.
+    /// The last submission; initially one that counts as finished.
     last: Played,
-    /// The segment whose recording waits to be played, and the frames that its first node has been given.
+    /// The segment whose recording is to be played, and the frames that its first node has taken.
     recorded: Option<(usize, u64)>,
     kept: PlaybackTotals,
-    /// What has come down and waits for memory on the host, from this download on.
+    /// A download that waits for host memory, and the index of its next frame.
     come: Option<(Arrived, usize)>,
     short: Option<Shortage>,
 }
 
-/// What one segment has asked of the device. Counted where it is played, so that a figure per frame is exact however
-/// many frames are under way elsewhere.
+/// Device work of one segment. Counted around its play, so that figures per frame are exact however many frames are in
+/// flight elsewhere.
 #[derive(Debug, Clone)]
 struct SegmentCount {
-    /// Its frames for each frame of the fastest source.
+    /// Its frames per frame of the fastest source.
     share: f64,
     frames: u64,
-    /// What its first node had been given when it was last played; none after a time without a device.
+    /// Frames that its first node had taken at the last play; `None` after a time without a device.
     seen: Option<u64>,
     counters: Counters,
     milestones: Milestones<Counters>,
 }
 
-/// What is awaited, and by whom.
+/// A result and the node that waits for it.
 #[derive(Debug, Clone, Copy)]
 struct AwaitedResult<T> {
     played: Option<Played>,
@@ -63,12 +65,12 @@ struct AwaitedResult<T> {
     request: T,
 }
 
-/// Who is told that a frame has ended on the device: its node and the place of that in the lane, and the time since the
-/// one before.
+/// Called when a frame has ended on the device: position in the lane and node, interval since the previous frame, and
+/// time.
 pub(crate) type FrameEnded<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration, &LaneContext);
 
 impl LanePlayer {
-    /// Plays on this player what segments record that have these shares of the fastest source's frames.
+    /// A player for segments with these shares of the fastest source's frames.
     pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> LanePlayer {
         let count = |share| SegmentCount {
             share,
@@ -84,7 +86,7 @@ impl LanePlayer {
         lane_player
     }
 
-    /// Plays on another player and goes on counting.
+    /// Continues the totals on another player.
     pub(crate) fn again(player: Player, kept: PlaybackTotals) -> LanePlayer {
         let last = Played { submission: 0, ticket: None, timed: false };
         let segments = kept.segments.into_iter().map(|own| SegmentCount { seen: None, ..own }).collect();
@@ -101,28 +103,26 @@ impl LanePlayer {
         }
     }
 
-    /// Notes how long submissions took that have ended.
-    pub(crate) fn hear_times(&mut self) {
+    /// Collects the times of submissions that have ended.
+    pub(crate) fn collect_times(&mut self) {
         let LanePlayer { player, kept, .. } = self;
-        foreign(|| player.tell_times(&mut |time| kept.times.told(time)));
+        foreign(|| player.tell_times(&mut |time| kept.times.record(time)));
     }
 
-    /// What was counted and measured.
     pub(crate) fn kept(&self) -> &PlaybackTotals {
         &self.kept
     }
 
-    /// The player.
     pub fn player(&self) -> &Player {
         &self.player
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.awaited.is_empty() && self.ending.is_empty() && self.player.under_way() == 0
     }
 
-    /// Plays what was recorded and could not be played before; says whether it went through.
+    /// Plays a recording that could not be played before; returns whether it was submitted.
     pub(crate) fn play_what_waits(
         &mut self,
         context: &mut LaneContext,
@@ -144,13 +144,13 @@ impl LanePlayer {
         Ok(foreign(|| self.player.has_room()).map_err(|error| self.refused(error))? && free)
     }
 
-    /// Notes whose recording is played next, and how many frames its first node has been given in all.
+    /// Records the segment that is played next, and how many frames its first node has taken in all.
     pub(crate) fn note_recorded(&mut self, segment: usize, frames: u64) {
         self.recorded = Some((segment, frames));
     }
 
-    /// Notes which node asked for the downloads that were recorded since it was last asked.
-    pub(crate) fn note_asked(&mut self, segment: usize, node: usize, frame: u64, context: &mut LaneContext) {
+    /// Attributes what was recorded and requested since the last call to a node.
+    pub(crate) fn note_requests(&mut self, segment: usize, node: usize, frame: u64, context: &mut LaneContext) {
         let Some(device_context) = context.device_context() else { return };
         self.kept.times.mark(
             (segment, node),
@@ -169,12 +169,12 @@ impl LanePlayer {
         }
     }
 
-    /// Plays what was recorded. Where the device has no room it stays recorded, and is played first next time.
+    /// Submits the recording. If the device has no room, it stays recorded and is played first next time.
     pub(crate) fn play(&mut self, context: &mut LaneContext, now: &dyn Fn() -> Duration) -> Result<(), HandlerFailure> {
         let Some(device_context) = context.device_context() else { return Ok(()) };
         if device_context.recording.is_empty() {
-            // What moved asked nothing of the device. A frame that ended there was made by what was played last, if
-            // not before.
+            // No device work was recorded. A frame that ended on the device was made by the last submission or an
+            // earlier one.
             self.recorded = None;
             self.played(self.last);
             return Ok(());
@@ -182,7 +182,7 @@ impl LanePlayer {
         let before = device_context.device().counters();
         match foreign(|| self.player.try_play(&mut device_context.recording)) {
             Ok(played) => {
-                // What a timeline adds to the device's times to have them on the run's clock.
+                // Offset from the device's clock to the run's clock, for the timeline.
                 let offset_ns =
                     || (now().as_nanos() as u64).cast_signed() - device_context.device().now_ns().cast_signed();
                 self.kept.times.played(Some(played), if played.timed { offset_ns() } else { 0 });
@@ -198,7 +198,7 @@ impl LanePlayer {
         }
     }
 
-    /// A device that hangs is left behind: freeing it, or waiting for it, might never end.
+    /// Abandons a device that hangs: freeing it, or waiting for it, might never end.
     fn refused(&self, error: PlayError) -> HandlerFailure {
         if matches!(error, PlayError::Overdue { .. }) {
             self.player.device().clone().abandon();
@@ -207,13 +207,12 @@ impl LanePlayer {
     }
 
     fn played(&mut self, played: Played) {
-        let asked = self.awaited.iter_mut().map(|asked| &mut asked.played);
+        let downloads = self.awaited.iter_mut().map(|awaited| &mut awaited.played);
         let ending = self.ending.iter_mut().map(|ending| &mut ending.played);
-        asked.chain(ending).filter(|own| own.is_none()).for_each(|own| *own = Some(played));
+        downloads.chain(ending).filter(|own| own.is_none()).for_each(|own| *own = Some(played));
     }
 
-    /// Brings what has come down to the nodes that wait for it, and tells those whose frames have ended; says whether
-    /// there was anything.
+    /// Delivers downloads and completions to the nodes that wait for them; returns whether there were any.
     pub(crate) fn receive(
         &mut self,
         segments: &mut [Vec<Node>],
@@ -228,12 +227,12 @@ impl LanePlayer {
             }
             self.ending.pop_front();
             any = true;
-            let place = segments[..segment].iter().map(Vec::len).sum::<usize>() + node;
+            let position = segments[..segment].iter().map(Vec::len).sum::<usize>() + node;
             let (node, done) = (&mut segments[segment][node], now());
             let interval = node.finish_awaited(done);
-            ended((place, node), interval, done, context);
+            ended((position, node), interval, done, context);
         }
-        while self.awaited.front().is_some_and(|asked| asked.played.is_some()) {
+        while self.awaited.front().is_some_and(|awaited| awaited.played.is_some()) {
             let waiting = self.come.take();
             let mut download = waiting.as_ref().map_or(0, |(_, next)| *next);
             let next = |player: &Player| match waiting {
@@ -246,10 +245,11 @@ impl LanePlayer {
                 Err(error @ ReadbackError::NotMapped { ticket, .. }) => (ticket, Err(error)),
                 Err(error) => return Err(failure(DeviceError::Read(error))),
             };
-            let of_it = |asked: &AwaitedResult<Meta>| asked.played.is_some_and(|played| played.ticket == Some(ticket));
-            while let Some(asked) = self.awaited.front().copied().filter(of_it) {
-                let meta = asked.request;
-                let node = &segments[asked.segment][asked.node];
+            let of_it =
+                |awaited: &AwaitedResult<Meta>| awaited.played.is_some_and(|played| played.ticket == Some(ticket));
+            while let Some(awaited) = self.awaited.front().copied().filter(of_it) {
+                let meta = awaited.request;
+                let node = &segments[awaited.segment][awaited.node];
                 let (owner, leave_bytes) = node.memory();
                 context.serve(owner, meta.number);
                 let made = match &arrived {
@@ -264,7 +264,7 @@ impl LanePlayer {
                         Err(error) => match error.missing() {
                             None => Err(error.into()),
                             Some((needed_bytes, available_bytes, budget_bytes)) => {
-                                // It stays where it is until there is memory for it.
+                                // The download stays in the ring until there is memory for its frame.
                                 if self.short.is_none() {
                                     context.count_wait();
                                 }
@@ -285,7 +285,7 @@ impl LanePlayer {
                 (any, self.short) = (true, None);
                 self.awaited.pop_front();
                 download += 1;
-                if let Some(failure) = segments[asked.segment][asked.node].deliver(made, context) {
+                if let Some(failure) = segments[awaited.segment][awaited.node].deliver(made, context) {
                     return Err(failure);
                 }
             }
@@ -302,12 +302,12 @@ impl LanePlayer {
         Ok(self.player.has_finished(submission))
     }
 
-    /// Gives up what was asked of a device that is gone: every node hears what it will not get. A device that hangs is
-    /// left behind, since dropping it would hang as well.
+    /// Drops everything requested from a lost device and notifies the waiting nodes. A device that hangs is leaked,
+    /// because dropping it would hang as well.
     pub(crate) fn lose(mut self, segments: &mut [Vec<Node>], hangs: bool) -> PlaybackTotals {
-        let asked = self.awaited.drain(..).map(|asked| (asked.segment, asked.node));
+        let downloads = self.awaited.drain(..).map(|awaited| (awaited.segment, awaited.node));
         let ending = self.ending.drain(..).map(|ending| (ending.segment, ending.node));
-        for (segment, node) in asked.chain(ending) {
+        for (segment, node) in downloads.chain(ending) {
             segments[segment][node].lose_awaited();
         }
         let mut kept = self.kept;
@@ -319,32 +319,32 @@ impl LanePlayer {
         kept
     }
 
-    /// What it cannot deliver for lack of memory.
+    /// The memory that a download waits for.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
         self.short.as_ref()
     }
 
-    /// Whether the device works on something of its.
+    /// Whether the device works for this lane.
     pub(crate) fn is_at_work(&self) -> bool {
         self.player.under_way() > 0
     }
 
-    /// Whether only the device can make something move again.
+    /// Whether only the device can let the lane move.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn waits_for_device(&self) -> bool {
         let waits = !self.awaited.is_empty() || !self.ending.is_empty() || self.recorded.is_some();
         self.is_at_work() || self.come.is_none() && waits
     }
 
-    /// Waits for the device, at most this long and never so long that stopping would be noticed.
+    /// Waits at most this long for the device, and never so long that a stop would be delayed noticeably.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn wait(&mut self, most: Duration) {
         let most = most.min(Duration::from_millis(20));
-        // A device that is lost is found out by the next call that needs it.
+        // The next call that needs the device detects its loss.
         let _ = foreign(|| self.player.wait_for_oldest(most));
     }
 
-    /// Lets what is under way finish, for a moment: memory that the device uses cannot be given back.
+    /// Waits briefly for submissions in flight, because memory that the device uses cannot be returned.
     pub(crate) fn stop(&mut self, context: &mut LaneContext) {
         if let Some(device_context) = context.device_context() {
             device_context.recording.clear();
@@ -356,11 +356,11 @@ impl LanePlayer {
         (self.come, self.short) = (None, None);
         #[cfg(not(target_arch = "wasm32"))]
         if self.player.device().check().is_ok() {
-            // Whoever still works after that may do so for ever, and freeing its device would wait for it.
+            // Work that takes longer may never end, and freeing its device would wait for it.
             if let Ok(false) = self.player.wait(Duration::from_secs(1)) {
                 self.player.device().clone().abandon();
             }
-            self.hear_times();
+            self.collect_times();
             while let Ok(Some(arrived)) = self.player.readbacks().take() {
                 drop(arrived);
             }
@@ -368,7 +368,7 @@ impl LanePlayer {
     }
 }
 
-/// What was counted and measured so far: for the report, and for the player that goes on.
+/// Totals so far: for the report, and for a player that continues.
 pub(crate) struct PlaybackTotals {
     segments: Vec<SegmentCount>,
     times: DeviceTimes,
@@ -377,36 +377,34 @@ pub(crate) struct PlaybackTotals {
 }
 
 impl PlaybackTotals {
-    /// What one frame asks of the device over the second half of the run, by a counter; every segment has had its own
-    /// second half.
+    /// Device work of one frame over the second half of the run, by a counter. Each segment has its own second half.
     pub(crate) fn per_frame(&self, counter: impl Fn(&Counters) -> u64) -> f64 {
         let each = self.segments.iter().filter_map(|segment| {
             let (frames, before) = segment.milestones.middle(segment.frames)?;
-            let asked = counter(&segment.counters) - counter(&before);
-            Some(segment.share * asked as f64 / (segment.frames - frames) as f64)
+            let requested = counter(&segment.counters) - counter(&before);
+            Some(segment.share * requested as f64 / (segment.frames - frames) as f64)
         });
         each.sum()
     }
 
-    /// How long the device works for a frame: no longer than this for this share of frames. Segments are added up.
+    /// Quantile of the device time per frame, summed over segments.
     pub(crate) fn frame_ns(&self, share: f64) -> Option<f64> {
         let each = self.segments.iter().zip(self.times.segments());
         each.map(|(segment, time)| Some(segment.share * time.quantile_ns(share)? as f64)).sum()
     }
 
-    /// The share of this time in which the device worked, as far as it is known.
+    /// The share of this time in which the device worked; `None` if unknown.
     pub(crate) fn busy(&self, elapsed: Duration) -> Option<f64> {
         let each = self.segments.iter().zip(self.times.segments());
         let sum: Option<f64> = each.map(|(segment, time)| Some(segment.frames as f64 * time.mean_ns()?)).sum();
         Some((sum? / elapsed.as_nanos().max(1) as f64).min(1.0))
     }
 
-    /// How the device's time was taken.
     pub(crate) fn timing(&self) -> Option<Timing> {
         self.timing
     }
 
-    /// What the rings of the player took that is gone.
+    /// Bytes of the rings of the lost player.
     pub(crate) fn ring_bytes(&self) -> u64 {
         self.ring_bytes
     }
@@ -415,7 +413,7 @@ impl PlaybackTotals {
 impl SegmentCount {
     fn add(&mut self, frames: u64, before: &Counters, after: &Counters) {
         self.counters = self.counters.and(&after.since(before));
-        // What was made without a device is none of its frames.
+        // Frames made without a device do not count.
         self.frames += frames - self.seen.unwrap_or(frames.saturating_sub(1)).min(frames);
         self.seen = Some(frames);
         let (frames, counted) = (self.frames, self.counters);

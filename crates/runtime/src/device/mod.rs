@@ -1,7 +1,7 @@
-//! The device's side of a run: plays what its lane records, times it, moves frames to and from it, and remembers devices
-//! that were lost.
+//! The device side of a run: plays what the device lane records, times it, transfers frames, and keeps the totals of
+//! lost devices.
 //!
-//! Does not talk to a driver: `vramp-gpu` does.
+//! Driver calls are in `vramp_gpu`.
 
 pub(crate) mod history;
 pub(crate) mod lane_player;

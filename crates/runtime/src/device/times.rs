@@ -1,10 +1,14 @@
-//! Device times: which node and which frame each part of a submission belongs to.
+//! Device times: attributes each part of a submission to a node and a frame.
 //!
-//! Owns the notes of who recorded what, from the recording until its time is told, and where that time goes.
-//! Does not measure: the player does.
+//! The device lane notes after each node how far the recording has come. A part of a submission belongs to the node
+//! within whose acts it was recorded. The sum of a node's parts for one frame is one time in its histogram. Uploads and
+//! downloads count for their transfers; copying in and out of staging memory on the host does not. The player measures
+//! (`vramp_gpu`).
 //!
-//! Always: a node's device time is that of its own dispatches and transfers for one frame, or is not noted at all; what
-//! is only known together is noted for the segment alone. Notes keep their memory.
+//! Parts that are only known together, such as kernels that share a pass that is stamped only around, are recorded for
+//! the segment alone: a node's time is null rather than a guess. `gpu_ms` of the report adds up the segments of a
+//! frame; `gpu_busy` is the share of the run in which the device worked for it. Buffers are reused, so that steady
+//! recording does not allocate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,16 +18,16 @@ use vramp_gpu::{DeviceTime, PartTime, Played};
 use crate::observe::monitor::{Histogram, NodeStats};
 use crate::observe::trace::{SpanKind, TraceSpan, Track};
 
-/// Where the device's times go.
+/// The histograms and the track that device times go to.
 pub(crate) struct DeviceTimes {
-    /// The nodes of each segment.
+    /// By segment.
     nodes: Vec<Vec<Arc<NodeStats>>>,
-    /// Time of a whole submission, for each frame in it.
+    /// Time of a whole submission, divided by the frames in it.
     segments: Vec<Arc<Histogram>>,
-    /// The node's place among all of the lane for the first of each segment.
+    /// By segment: the position in the lane of its first node.
     bases: Vec<usize>,
     track: Option<Track>,
-    /// When the last span on the track ended.
+    /// The end of the last span on the track.
     traced_ns: u64,
     recorded: Vec<RecordingShare>,
     sent: VecDeque<InFlightSubmission>,
@@ -42,7 +46,6 @@ struct RecordingShare {
     known: bool,
 }
 
-/// A submission that is under way.
 struct InFlightSubmission {
     submission: u64,
     /// The run's clock minus the device's.
@@ -51,7 +54,6 @@ struct InFlightSubmission {
 }
 
 impl DeviceTimes {
-    /// Notes times of these nodes, by segment.
     pub(crate) fn new(nodes: Vec<Vec<Arc<NodeStats>>>, track: Option<Track>) -> DeviceTimes {
         let mut next = 0;
         let base = |segment: &Vec<Arc<NodeStats>>| {
@@ -71,19 +73,19 @@ impl DeviceTimes {
         }
     }
 
-    /// Times of each segment's submissions, for each frame in them.
+    /// Device time per frame, by segment.
     pub(crate) fn segments(&self) -> &[Arc<Histogram>] {
         &self.segments
     }
 
-    /// Notes that everything recorded since the last note is a node's, for a frame.
+    /// Attributes everything recorded since the last call to a node and a frame.
     pub(crate) fn mark(&mut self, (segment, node): (usize, usize), frame: u64, (acts, dispatches): (usize, usize)) {
         if acts > self.recorded.last().map_or(0, |last| last.acts) {
             self.recorded.push(RecordingShare { acts, dispatches, segment, node, frame, took_ns: 0, known: false });
         }
     }
 
-    /// What was recorded is on its way, or was thrown away.
+    /// Called when the recording was submitted, or discarded.
     pub(crate) fn played(&mut self, played: Option<Played>, offset_ns: i64) {
         match played.filter(|played| played.timed) {
             None => self.recorded.clear(),
@@ -95,14 +97,14 @@ impl DeviceTimes {
         }
     }
 
-    /// Nothing that is under way will be told any more.
+    /// Drops what is in flight: its times will not come.
     pub(crate) fn forget(&mut self) {
         self.recorded.clear();
         self.sent.clear();
     }
 
-    /// Notes how long a submission took.
-    pub(crate) fn told(&mut self, time: &DeviceTime<'_>) {
+    /// Records the measured time of a submission.
+    pub(crate) fn record(&mut self, time: &DeviceTime<'_>) {
         while let Some(mut sent) = self.sent.pop_front() {
             if sent.submission == time.submission {
                 self.share_out(time, &mut sent);
@@ -155,7 +157,7 @@ impl DeviceTimes {
         }
     }
 
-    /// Puts a span on the track. Clocks are never known exactly, and spans must not overlap for it.
+    /// Adds a span to the track. Clocks are only known approximately, so begin and end are adjusted to avoid overlap.
     fn trace(&mut self, mark: RecordingShare, begin_ns: u64, end_ns: u64) {
         let Some(track) = &self.track else { return };
         let begin_ns = begin_ns.max(self.traced_ns);
@@ -166,7 +168,7 @@ impl DeviceTimes {
     }
 }
 
-/// Whose a part is; none where it is several nodes'.
+/// The share that a part belongs to; `None` if it belongs to several.
 fn owner(marks: &[RecordingShare], part: &PartTime, dispatched: usize) -> Option<usize> {
     let at = marks.iter().position(|mark| mark.acts > part.act)?;
     let inside = part.dispatches < 2 || dispatched + part.dispatches <= marks[at].dispatches;
@@ -204,7 +206,7 @@ mod tests {
         times.played(Some(Played { submission, ticket: None, timed: true }), 0);
     }
 
-    fn heard(times: &DeviceTimes) -> Vec<(u64, u64)> {
+    fn recorded(times: &DeviceTimes) -> Vec<(u64, u64)> {
         times.nodes[0].iter().map(|node| (node.device.count(), node.device.sum_ns())).collect()
     }
 
@@ -212,35 +214,35 @@ mod tests {
     fn parts_go_to_the_node_that_recorded_them_and_are_added_up_for_a_frame() {
         let mut times = times();
         play(&mut times, 3, &[(0, 1, 1), (1, 3, 3)]);
-        times.told(&time(3, &[part(0, 1, 1_000, 2_000), part(1, 1, 2_000, 5_000), part(2, 1, 5_000, 9_000)]));
-        assert_eq!(heard(&times), [(1, 1_000), (1, 7_000)]);
+        times.record(&time(3, &[part(0, 1, 1_000, 2_000), part(1, 1, 2_000, 5_000), part(2, 1, 5_000, 9_000)]));
+        assert_eq!(recorded(&times), [(1, 1_000), (1, 7_000)]);
         assert_eq!((times.segments[0].count(), times.segments[0].sum_ns()), (1, 8_000));
     }
 
     #[test]
-    fn what_is_known_together_only_is_nobodys() {
+    fn a_time_that_is_known_together_only_is_attributed_to_no_node() {
         let mut times = times();
         play(&mut times, 1, &[(0, 1, 1), (1, 2, 2)]);
-        times.told(&time(1, &[part(0, 2, 1_000, 9_000)]));
+        times.record(&time(1, &[part(0, 2, 1_000, 9_000)]));
         play(&mut times, 2, &[(0, 1, 1), (1, 2, 2)]);
-        times.told(&time(2, &[]));
-        assert_eq!(heard(&times), [(0, 0), (0, 0)]);
+        times.record(&time(2, &[]));
+        assert_eq!(recorded(&times), [(0, 0), (0, 0)]);
         // A pass of one node's two dispatches, and a submission of one kernel with a transfer.
         play(&mut times, 3, &[(0, 2, 2)]);
-        times.told(&time(3, &[part(0, 2, 1_000, 4_000)]));
+        times.record(&time(3, &[part(0, 2, 1_000, 4_000)]));
         play(&mut times, 4, &[(0, 1, 0), (1, 2, 1)]);
-        times.told(&time(4, &[]));
-        assert_eq!(heard(&times), [(1, 3_000), (1, 8_000)]);
+        times.record(&time(4, &[]));
+        assert_eq!(recorded(&times), [(1, 3_000), (1, 8_000)]);
         assert_eq!(times.segments[0].count(), 4);
     }
 
     #[test]
-    fn submissions_that_were_never_told_are_forgotten() {
+    fn submissions_whose_times_never_come_are_forgotten() {
         let mut times = times();
         play(&mut times, 1, &[(0, 1, 1)]);
         play(&mut times, 2, &[(1, 1, 1)]);
-        times.told(&time(2, &[]));
-        assert_eq!((heard(&times), times.sent.len()), (vec![(0, 0), (1, 8_000)], 0));
+        times.record(&time(2, &[]));
+        assert_eq!((recorded(&times), times.sent.len()), (vec![(0, 0), (1, 8_000)], 0));
         times.mark((0, 0), 1, (1, 1));
         times.played(None, 0);
         assert!(times.recorded.is_empty());

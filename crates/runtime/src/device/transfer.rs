@@ -1,23 +1,20 @@
-//! Transfers: the two handlers that move frames between host and device.
+//! The two transfer handlers, upload and download. The plan decides where they are.
 //!
-//! Owns what is recorded for an upload and for a download.
-//! Does not decide where they stand: the plan's transfers do, written by the user or not.
-//!
-//! Always: a frame keeps its number, time, size and everything else; a download comes later, in order.
+//! A frame keeps its number, time, size and all other metadata. A download arrives later, in order.
 
 use std::sync::Arc;
 
 use crate::handler::{Call, DeviceError, Flow, FrameHandler, HandlerError};
 use crate::lane::context::LaneRequest;
 
-/// Brings frames from the host to the device. It runs in the device's lane.
+/// Moves frames from the host to the device, in the device lane.
 #[derive(Debug)]
 pub struct Upload {
     owner: Arc<str>,
 }
 
 impl Upload {
-    /// An upload whose memory is held under this name.
+    /// An upload whose memory is lent under this name.
     pub fn new(owner: &str) -> Upload {
         Upload { owner: owner.into() }
     }
@@ -26,12 +23,12 @@ impl Upload {
 impl FrameHandler for Upload {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(device_context) = call.context.device_context() else {
-            // The device was lost: what follows goes on with the host's frames.
+            // The device was lost: downstream nodes continue with host frames.
             let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
             call.send(0, frame);
             return Ok(Flow::Produced);
         };
-        // Lent before the frame is taken: where memory is short, it is called again.
+        // Lent before the frame is taken, so that the call can be repeated if memory is short.
         let Some(frame) = call.inputs[0].as_ref() else { return Ok(Flow::Filtered) };
         let there = device_context.raise(frame.clone(), &self.owner)?;
         call.inputs[0] = None;
@@ -44,7 +41,7 @@ impl FrameHandler for Upload {
     }
 }
 
-/// Brings frames from the device to the host. It runs in the device's lane.
+/// Moves frames from the device to the host, in the device lane.
 #[derive(Debug, Default)]
 pub struct Download;
 
@@ -52,7 +49,7 @@ impl FrameHandler for Download {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
         let (Some(device_context), Some(buffer)) = (call.context.device_context(), frame.buffer()) else {
-            // Made on the host, since the device was lost.
+            // Made on the host, because the device was lost.
             call.send(0, frame);
             return Ok(Flow::Produced);
         };
@@ -68,7 +65,7 @@ impl FrameHandler for Download {
     }
 }
 
-/// Passes frames on: a transfer that has been made already.
+/// A further transfer of an output that has been transferred already: passes frames on.
 #[derive(Debug, Default)]
 pub(crate) struct PassThrough;
 

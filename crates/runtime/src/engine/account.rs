@@ -1,9 +1,14 @@
-//! What a run did, from what its parts counted.
+//! Builds the report from what nodes, links and pools counted.
 //!
-//! Owns the sums.
-//! Does not count anything itself.
+//! Conservation holds per link (`sent = taken + dropped + queued`) and per node (`taken = emitted + filtered + failed +
+//! lost + held`). Debug builds assert it on every frame and at the end of every run; its terms are in every report.
 //!
-//! Always: frames that went in are out, filtered, failed, dropped or still there, for every graph without forks.
+//! Device work per frame is exact: what a segment requests is counted around its play and divided by the frames that
+//! entered that segment. Counting over the whole device would smear frames in flight, and figures such as 1.003 submits
+//! would hide a real second one. A segment after `every n=10` counts a tenth.
+//!
+//! Invariant, for graphs without forks: every frame that came in went out, was filtered, failed, was dropped, or is
+//! still in flight.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -19,7 +24,7 @@ use crate::observe::report::{
 
 use super::watch::{WatchedEngine, WatchedNode};
 
-/// How long a node takes for a frame, where it works: on the device its call only records.
+/// Time per frame where the work happens: a call on the device lane only records.
 pub(super) fn time(node: &WatchedNode) -> &Histogram {
     if node.on_device || node.stats.device.count() > 0 { &node.stats.device } else { &node.stats.call }
 }
@@ -34,7 +39,7 @@ impl WatchedEngine {
         RunProgress { elapsed, frames_in, frames_out, dropped: self.dropped().sum(), fps }
     }
 
-    /// Draws how full links are and what they dropped, where there is a timeline.
+    /// Records fill levels and drops of all links, if there is a timeline.
     pub(super) fn look_at_links(&self, now: &dyn Fn() -> Duration) {
         let Some(trace) = &self.trace else { return };
         let now = now();
@@ -47,20 +52,20 @@ impl WatchedEngine {
         }
     }
 
-    /// The name of a node, by its lane and its place there.
-    pub(super) fn name_at(&self, lane: usize, place: usize) -> String {
-        let node = self.nodes.iter().find(|node| node.lane == lane && node.place == place);
+    /// The name of the node at a position of a lane.
+    pub(super) fn name_at(&self, lane: usize, position: usize) -> String {
+        let node = self.nodes.iter().find(|node| node.lane == lane && node.position == position);
         node.map_or_else(|| "a transfer".to_owned(), |node| node.names.join("+"))
     }
 
-    /// Whether the node at this place of a lane is a source.
-    pub(super) fn is_source_at(&self, lane: usize, place: usize) -> bool {
-        self.nodes.iter().any(|node| node.lane == lane && node.place == place && node.source)
+    /// Whether the node at a position of a lane is a source.
+    pub(super) fn is_source_at(&self, lane: usize, position: usize) -> bool {
+        self.nodes.iter().any(|node| node.lane == lane && node.position == position && node.source)
     }
 
     pub(super) fn dropped(&self) -> Dropped {
         let mut sums = [0; 5];
-        // A shared ring in front of a transfer belongs to several links and is counted with the first.
+        // A shared ring before a transfer belongs to several links and is counted once.
         let mut seen: Vec<&crate::link::LinkObserver<crate::frame::Frame>> = Vec::new();
         for ring in self.links.iter().flat_map(|link| &link.rings) {
             if seen.iter().any(|other| other.is_same(ring)) {
@@ -71,12 +76,12 @@ impl WatchedEngine {
                 *sum += dropped;
             }
         }
-        // What a node had on a device that was lost.
+        // Frames that nodes held on a lost device.
         sums[DropReason::DeviceLost as usize] += self.nodes.iter().map(|node| node.stats.counts().lost).sum::<u64>();
         by_reason(sums)
     }
 
-    /// What does not add up, in words; nothing where every frame is accounted for.
+    /// What does not add up, as text; `None` if every frame is accounted for.
     pub(super) fn imbalance(&self) -> Option<String> {
         let node = self.nodes.iter().find(|node| !node.stats.counts().is_conserved());
         let ring = || self.links.iter().find(|link| link.rings.iter().any(|ring| !ring.counts().is_conserved()));
@@ -148,7 +153,7 @@ impl WatchedEngine {
         };
         for (at, ring) in link.rings.iter().enumerate() {
             let counts = ring.counts();
-            // Through a transfer: sent in front of it, taken behind it, and what is on the way counts as queued.
+            // Through a transfer: sent before it, taken after it, and frames in between count as queued.
             if at == 0 {
                 all.sent = counts.sent;
             }
@@ -157,7 +162,7 @@ impl WatchedEngine {
             all.queued += counts.queued;
         }
         if let Some(transfer) = link.transfer {
-            // What did not come across is lost to this link, though it counts as failed where all is added up.
+            // Frames that did not cross are dropped for this link, although the total counts them as failed.
             let counts = self.nodes[transfer].stats.counts();
             all.queued += counts.held;
             all.dropped += counts.failed + counts.lost;
@@ -192,17 +197,17 @@ impl WatchedEngine {
         let now = self.sink_counter.read();
         let frames = self.sink_counter.frames() - frames_before;
         let per_frame = |now: u64, before: u64| (now - before) as f64 / frames.max(1) as f64;
-        let asked =
+        let device_work =
             |counter: fn(&vramp_gpu::Counters) -> u64| measured.map_or(0.0, |(kept, _)| kept.per_frame(counter));
         let heap = is_counted();
         PerFrame {
             frames,
-            uploads: asked(|c| c.uploads),
-            downloads: asked(|c| c.downloads),
-            transfer_bytes: asked(|c| c.transfer_bytes),
-            dispatches: asked(|c| c.dispatches),
-            passes: asked(|c| c.passes),
-            submits: asked(|c| c.submits),
+            uploads: device_work(|c| c.uploads),
+            downloads: device_work(|c| c.downloads),
+            transfer_bytes: device_work(|c| c.transfer_bytes),
+            dispatches: device_work(|c| c.dispatches),
+            passes: device_work(|c| c.passes),
+            submits: device_work(|c| c.submits),
             bind_groups: per_frame(now.bind_groups, before.bind_groups),
             gpu_allocs: per_frame(now.gpu_allocs, before.gpu_allocs),
             heap_allocs: heap.then(|| per_frame(now.heap_allocs, before.heap_allocs)),
@@ -239,7 +244,7 @@ impl WatchedEngine {
         }
     }
 
-    /// What is still lent, but for what others had before on the same device.
+    /// Memory that is still lent, except what was lent on the same device before this engine.
     fn leaks(&self) -> Vec<Leak> {
         let here = self.pool.held().into_iter().map(|held| Leak {
             space: "cpu",
@@ -290,7 +295,7 @@ impl WatchedEngine {
     }
 }
 
-/// Counts in the order of [`DropReason::ALL`], by name.
+/// Counts in the order of [`DropReason::ALL`] as named fields.
 pub(super) fn by_reason(sums: [u64; 5]) -> Dropped {
     let of = |reason: DropReason| sums[reason as usize];
     Dropped {

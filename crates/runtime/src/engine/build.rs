@@ -1,10 +1,11 @@
-//! From a plan to nodes, links and lanes.
+//! Turns a plan into nodes, links and lanes, in this order: pools, nodes, links, lanes, observers.
 //!
-//! Owns the order in which the parts are made: pools, nodes, links, lanes, and what watches them.
-//! Does not choose anything: two plans that are equal give engines that are equal.
+//! Each unit of the plan becomes one node. Its inputs are the ports that are linked from outside the unit. Before the
+//! first frame the planned host frames are allocated by size, kernels are compiled, and each kernel runs once on
+//! scratch memory, because drivers finish compiling at the first dispatch.
 //!
-//! Invariants: nodes are made in the order of the plan's units; a handler that cannot run is named before anything is
-//! opened.
+//! Invariants: equal plans give equal engines. Nodes are made in the order of the plan's units. A handler that cannot
+//! run is named before any file or device is opened.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,10 +25,10 @@ use super::watch::{WatchedEngine, WatchedLink};
 use super::wiring::connect;
 use super::{Engine, EngineParts, PrepareError, Stopper};
 
-/// The host's pool is allowed this much more than planned: frames live a little longer in nodes than in links.
+/// The host pool's budget exceeds the plan by this, because frames live a little longer in nodes than in links.
 const SPARE_BYTES: u64 = 1 << 30;
 
-/// What all parts of an engine share while it is built.
+/// What the parts of an engine share while it is built.
 pub(super) struct BuildContext<'a> {
     pub(super) parts: &'a EngineParts<'a>,
     pub(super) planned: &'a [Planned<'a>],
@@ -37,7 +38,7 @@ pub(super) struct BuildContext<'a> {
     pub(super) device_history: Arc<DeviceHistory>,
     pub(super) tally: Arc<HeapTally>,
     pub(super) sink_counter: Arc<SinkCounter>,
-    /// The most memory that a plan of this graph has needed so far.
+    /// The largest memory that a plan of this graph has needed so far.
     pub(super) needed: Arc<Mutex<vramp_plan::PlannedMemory>>,
     pub(super) target: PoolTarget,
 }
@@ -117,7 +118,7 @@ impl<'a> BuildContext<'a> {
         }
         let uses_device = plan.lanes.iter().any(|lane| lane.device);
         let device_history = Arc::new(DeviceHistory::new(parts.device.clone().filter(|_| uses_device)));
-        // If the device is lost, its frames are on the host from then on.
+        // If the device is lost, its frames move to the host.
         let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
         let budget = options.cpu_memory_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
         let pool = FramePool::new(budget);

@@ -1,7 +1,8 @@
-//! Lanes: the plan's lanes with their nodes, and what watches and judges them.
+//! Builds the plan's lanes from nodes: the order of nodes, the device lane's player and times, and which nodes wait for
+//! which (for [`Lateness`]).
 //!
-//! Owns the order of nodes in a lane, the device's player and its times, and which nodes wait for which.
-//! Does not make nodes or connect them.
+//! The units of one segment of the device lane record into one `Recording`, which is played as one submit with one pass
+//! for each run of dispatches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,18 +26,18 @@ use super::watch::WatchedNode;
 use super::wiring::gates;
 use super::{EngineParts, PrepareError};
 
-/// Every lane, and what can be seen of it.
+/// All lanes, with what observers see of them.
 pub(super) struct BuiltLanes {
     pub(super) all: Vec<Lane>,
     pub(super) watched: Vec<WatchedNode>,
-    /// Where each unit stands in `watched`.
+    /// Index in `watched` of each unit.
     pub(super) watched_at: Vec<usize>,
-    /// Of each segment of the device's lane, its first node and the time of a frame on the device.
+    /// For each segment of the device lane: its first node and the device time per frame.
     pub(super) timed: Vec<(Arc<NodeStats>, Arc<Histogram>)>,
 }
 
 impl BuiltLanes {
-    /// Puts nodes, one for each unit of the plan, into their lanes.
+    /// Distributes the nodes, one per unit of the plan, to their lanes.
     pub(super) fn of(shared: &BuildContext<'_>, nodes: Vec<Node>) -> Result<BuiltLanes, PrepareError> {
         let plan = shared.parts.plan;
         let mut work = LaneAssembly {
@@ -64,9 +65,9 @@ impl BuiltLanes {
 
 struct LaneAssembly<'a> {
     shared: &'a BuildContext<'a>,
-    /// Frames a second of the fastest source.
+    /// Frames per second of the fastest source.
     fastest: f64,
-    /// What a frame may take, if sources are paced.
+    /// Time available per frame if sources are paced.
     frame_time: Option<Duration>,
     candidates: Vec<LatenessCandidate>,
     segment_times: Vec<SegmentTime>,
@@ -76,22 +77,22 @@ struct LaneAssembly<'a> {
 impl LaneAssembly<'_> {
     fn lane(&mut self, number: usize, nodes: Vec<Vec<Node>>) -> Result<(), PrepareError> {
         let lane = &self.shared.parts.plan.lanes[number];
-        for (place, (unit, node)) in lane.segments.iter().flatten().zip(nodes.iter().flatten()).enumerate() {
-            self.watch(*unit, node, number, place);
+        for (position, (unit, node)) in lane.segments.iter().flatten().zip(nodes.iter().flatten()).enumerate() {
+            self.watch(*unit, node, number, position);
         }
         let made = match &self.shared.parts.device {
             Some(device) if lane.device => self.device_lane(number, nodes, device)?,
             _ => {
-                let place = self.context().drawing(self.track(&nodes));
+                let context = self.context().drawing(self.track(&nodes));
                 let signal = self.shared.stop.signals[number].clone();
-                Lane::new(nodes.into_iter().flatten().collect(), signal, place)
+                Lane::new(nodes.into_iter().flatten().collect(), signal, context)
             }
         };
         self.made.all.push(made);
         Ok(())
     }
 
-    fn watch(&mut self, unit: usize, node: &Node, lane: usize, place: usize) {
+    fn watch(&mut self, unit: usize, node: &Node, lane: usize, position: usize) {
         let plan = self.shared.parts.plan;
         let own = &plan.units[unit];
         let group = own.handlers.first().and_then(|at| plan.handlers[*at].group);
@@ -100,7 +101,7 @@ impl LaneAssembly<'_> {
             names: own.handlers.iter().map(|at| plan.handlers[*at].name.clone()).collect(),
             group,
             lane,
-            place,
+            position,
             sink: node.is_sink(),
             source: node.is_source(),
             inserted: own.is_inserted(),
@@ -110,14 +111,14 @@ impl LaneAssembly<'_> {
         self.candidates.push(LatenessCandidate {
             name: node.name(),
             lane,
-            place,
+            position,
             budget: self.frame_time.map(|time| time.div_f64(self.share(own))),
             stats: Arc::clone(node.stats()),
             waits_for: Vec::new(),
         });
     }
 
-    /// The lane that records for the device and plays what was recorded.
+    /// The lane that records for the device and plays the recordings.
     fn device_lane(&mut self, number: usize, nodes: Vec<Vec<Node>>, device: &Device) -> Result<Lane, PrepareError> {
         let EngineParts { plan, options, trace, .. } = self.shared.parts;
         let lane = &plan.lanes[number];
@@ -131,7 +132,7 @@ impl LaneAssembly<'_> {
         })?;
         let shares = lane.segments.iter().map(|segment| self.share(&plan.units[segment[0]])).collect();
         let gates = lane.segments.iter().map(|segment| gates(segment, &plan.rings)).collect();
-        let place = self.context().at(device.clone()).drawing(self.track(&nodes));
+        let context = self.context().at(device.clone()).drawing(self.track(&nodes));
         let (adapter, backend) = (&device.adapter().name, device.adapter().backend);
         let track = trace.as_ref().map(|trace| trace.track(format!("{adapter} ({backend})"), true, names(&nodes)));
         let stats = nodes.iter().map(|own| own.iter().map(|node| Arc::clone(node.stats())).collect());
@@ -147,20 +148,20 @@ impl LaneAssembly<'_> {
             RecoveryState::new(options.on_loss, limited(self.shared.parts), make, device_history, lose_at);
         recovery.first_pause = options.away_ms.map_or(recovery.first_pause, Duration::from_millis);
         let signal = self.shared.stop.signals[number].clone();
-        let lane = Lane::on_device(nodes, gates, signal, place, LanePlayer::new(player, shares, times));
+        let lane = Lane::on_device(nodes, gates, signal, context, LanePlayer::new(player, shares, times));
         Ok(lane.batch(options.batch.max(1) as usize).recovering(recovery))
     }
 
     fn context(&self) -> LaneContext {
-        let place = LaneContext::new(self.shared.pool.clone())
+        let context = LaneContext::new(self.shared.pool.clone())
             .threads(self.shared.threads)
             .counting(Arc::clone(&self.shared.tally))
             .slowed(self.shared.parts.options.slowed.max(1))
             .stopper(self.shared.stop.clone())
             .counting_sinks(Arc::clone(&self.shared.sink_counter));
         match &self.shared.parts.listener {
-            Some(listener) => place.listener(Arc::clone(listener)),
-            None => place,
+            Some(listener) => context.listener(Arc::clone(listener)),
+            None => context,
         }
     }
 
@@ -170,7 +171,7 @@ impl LaneAssembly<'_> {
         self.shared.parts.trace.as_ref().map(|trace| trace.track(names.join(", "), false, names))
     }
 
-    /// How many frames a unit has for each of the fastest source's.
+    /// Frames of a unit per frame of the fastest source.
     fn share(&self, unit: &Unit) -> f64 {
         let rate = unit.handlers.first().and_then(|at| self.shared.planned[*at].rate()).map(Rate::per_second);
         match rate {
@@ -179,7 +180,7 @@ impl LaneAssembly<'_> {
         }
     }
 
-    /// The lanes, each with the means to say which node makes frames late.
+    /// The lanes, each connected to the analysis of late frames.
     fn judged(mut self) -> BuiltLanes {
         let plan = self.shared.parts.plan;
         for link in plan.links.iter().filter(|link| !link.rings.is_empty()) {
@@ -205,12 +206,12 @@ fn names(nodes: &[Vec<Node>]) -> Vec<String> {
     nodes.iter().flatten().map(Node::name).collect()
 }
 
-/// Frames a second of the fastest source.
+/// Frames per second of the fastest source.
 fn fastest(planned: &[Planned<'_>]) -> f64 {
     planned.iter().filter(|p| p.is_source()).filter_map(Planned::rate).map(Rate::per_second).fold(0.0, f64::max)
 }
 
-/// How the device is opened again, with the same limit on its time.
+/// The caller's reopen function, which also sets the time limit of submissions on the new device.
 fn limited(parts: &EngineParts<'_>) -> Option<Reopen> {
     let (open, limit_ms) = (parts.reopen.clone()?, parts.options.time_limit_ms);
     Some(Arc::new(move || {

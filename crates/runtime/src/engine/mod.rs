@@ -1,9 +1,27 @@
-//! The engine: a plan with memory, compiled kernels and threads.
+//! The engine: a plan with handlers, memory, compiled kernels and threads.
 //!
-//! Owns everything that runs: lanes with their nodes, the links between them, the pools, the player.
-//! Does not decide: spaces, groups, lanes and depths are the plan's.
+//! `build` turns each unit of the plan into one node (`nodes`), each ring into a link (`wiring`) and each lane
+//! into a lane of nodes (`lanes`). [`run`](Engine::run) gives every lane a thread; [`Engine::step`] steps all lanes
+//! on the caller's thread. Spaces, fusion groups, lanes and depths are the plan's: an engine decides nothing.
 //!
-//! Always: what can fail for good fails while preparing; every frame is accounted for at the end, however it ends.
+//! **Stop and finish.** [`Stopper::stop`] (Ctrl-C) drops what is queued and counts it as `stopped`. [`Stopper::finish`]
+//! (`--seconds`) ends the sources and lets frames in flight arrive. A handler whose stream has ended in a run without a
+//! failure is stopped by `stop`, which gives files their names. Any other handler is stopped by `stop_early`: a sink
+//! leaves an older file unchanged and keeps its own beside it (`partial_files` of the report). [`Stopper::end`] (`q` in
+//! `vramp top`) stops at once and still counts as an intended end.
+//!
+//! **When sizes change.** A folder of images of mixed sizes is one stream. Frames carry their sizes, kernels take
+//! theirs from each frame's parameters, and pools lend by size. So nothing is drained: frames of both sizes are in
+//! flight at once. When a probed source sends another size, [`EngineParts::replan`] plans the graph again with every
+//! handler pinned where it is, because its state and its queued frames are there. Only feasibility matters: if a
+//! binding would be too large, the run ends with that reason and the frame's number; if `mix` receives two sizes, it
+//! reports that. The counter `replans` counts such changes. Several sources may change one after the other, so a join
+//! checks each frame. Depths and budgets stay those of the first plan; the pools' targets follow the largest plan. The
+//! format of a stream never changes: formats decide which converters exist, and each source has one format. Sinks with
+//! one header per stream (`y4m`, `raw`) refuse a second size.
+//!
+//! Invariants: permanent failures appear while preparing. Every frame is accounted for at the end, however the run
+//! ends.
 
 mod account;
 mod build;
@@ -42,33 +60,30 @@ use crate::registry::Registry;
 
 use watch::WatchedEngine;
 
-/// What an engine is built from.
+/// The inputs of [`Engine::build`].
 #[derive(Clone)]
 pub struct EngineParts<'a> {
-    /// What was decided.
     pub plan: &'a Plan,
     /// The graph that was planned.
     pub graph: &'a Graph,
-    /// How its handlers are made.
     pub registry: &'a Registry,
-    /// What was asked of the run.
     pub options: &'a RunOptions,
-    /// The device, if the plan uses one.
+    /// Required if the plan uses a device.
     pub device: Option<Device>,
-    /// How the device is opened again when it is lost; without it the cpu takes over.
+    /// Opens a device again after a loss; without it the CPU takes over.
     pub reopen: Option<Reopen>,
     /// How kernels are spread over the device.
     pub variants: Variants,
-    /// Asked when a source's frames change their size.
+    /// Called when a source's frames change their size.
     pub replan: Option<Replan>,
-    /// Told what happens while it happens.
+    /// Receives events while the run continues.
     pub listener: Option<Listener>,
-    /// The timeline on which everything is drawn; every submission of the device is timed for it.
+    /// The timeline to record. Every device submission is timed for it.
     pub trace: Option<Trace>,
 }
 
 impl<'a> EngineParts<'a> {
-    /// The parts of a run on the host, without anything to observe it.
+    /// The parts of a run on the host, without a trace or a listener.
     pub fn new(plan: &'a Plan, graph: &'a Graph, registry: &'a Registry, options: &'a RunOptions) -> EngineParts<'a> {
         EngineParts {
             plan,
@@ -92,39 +107,37 @@ pub struct Engine {
     stop: Stopper,
     threads: usize,
     listener: Option<Listener>,
-    /// Why frames that wait are dropped, where a handler has failed.
+    /// After a failure: the reason under which queued frames are dropped.
     failed: Option<DropReason>,
-    /// Whether the time that it was to run was over before it was stopped.
+    /// True if the run's time limit passed before it was stopped, which makes the stop intended.
     time_is_up: bool,
 }
 impl Engine {
-    /// Makes handlers, compiles kernels, connects everything.
+    /// Makes handlers, compiles kernels and connects everything.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
         vramp_gpu::now(Engine::build_async(parts))
     }
 
-    /// As `build`, for places that may not block.
+    /// [`Engine::build`] for callers that may not block.
     pub async fn build_async(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
         build::build(parts).await
     }
 
-    /// Threads that rows on the host are spread over.
+    /// Number of threads that compute rows on the host.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Something that stops it, from this thread or another.
     pub fn stopper(&self) -> Stopper {
         self.stop.clone()
     }
 
-    /// Something that sees how far it is, from this thread or another.
     pub fn watch(&self) -> Watch {
         Watch { watched: Arc::clone(&self.watched) }
     }
 
-    /// Starts every handler; call it before the first step. `run` calls it itself. Later calls do nothing.
+    /// Starts every handler. Must be called before the first step; [`Engine::run`] calls it. Later calls do nothing.
     pub fn start(&mut self) -> Result<(), HandlerFailure> {
         let started = self.lanes.iter_mut().try_for_each(Lane::start);
         if let Err(failure) = &started {
@@ -133,8 +146,8 @@ impl Engine {
         started
     }
 
-    /// Lets every lane take one step, on this thread, for callers with a loop of their own, the web, and tests. `now`
-    /// returns the time since the start. After a failure or [`Stopper::stop`] it returns [`Stepped::Over`].
+    /// Lets every lane take one step on the caller's thread. For callers with their own loop, the web and tests. `now`
+    /// returns the time since the start. Returns [`Stepped::Over`] after a failure or [`Stopper::stop`].
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         if self.failed.is_some() || self.stop.is_stopped() {
             return Stepped::Over;
@@ -146,7 +159,7 @@ impl Engine {
         if !self.starves(&stepped) {
             return stepped;
         }
-        // A whole round in which nobody moved: those who leave memory to others need not any more.
+        // No lane moved in a whole round: nodes need not leave memory to others any more.
         self.watched.pool.press(true);
         let stepped = self.step_once(now);
         let shortage = self.lanes.iter().find_map(Lane::shortage).filter(|_| self.starves(&stepped)).cloned();
@@ -156,7 +169,7 @@ impl Engine {
         Stepped::Failed(failure)
     }
 
-    /// Whether only memory could make anything move, and nobody is left to give some back.
+    /// Whether only memory could let a lane move, and no running work will return any.
     fn starves(&self, stepped: &Stepped) -> bool {
         let waits = matches!(stepped, Stepped::Stuck) && self.lanes.iter().any(|lane| lane.shortage().is_some());
         waits && !self.lanes.iter().any(Lane::is_at_work)
@@ -188,15 +201,14 @@ impl Engine {
         }
     }
 
-    /// Waits for the device where only that can make something move, at most this long; false where nothing is under way
-    /// there. For whoever steps and has nothing else to do.
+    /// Waits at most this long for the device, if only the device can let a lane move. Returns false if nothing is in
+    /// flight there. For callers of [`Engine::step`] that are idle.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait_for_device(&mut self, most: Duration) -> bool {
         self.lanes.iter_mut().any(|lane| lane.wait_for_device(most))
     }
 
-    /// Stops every handler and says what the run did in this time. The first handler that could not be stopped comes
-    /// with it.
+    /// Stops every handler and reports what the run did in this time, with the first handler that could not be stopped.
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<HandlerFailure>) {
         let reason = self.failed.unwrap_or(DropReason::Stopped);
         let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));

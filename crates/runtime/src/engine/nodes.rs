@@ -1,7 +1,5 @@
-//! Nodes: what each unit of a plan is made into.
-//!
-//! Owns how handlers are made from their settings and joined into groups, and what a source's node is given.
-//! Does not connect nodes, and does not put them into lanes.
+//! Makes the node of each unit of a plan: handlers from their settings, fused units from pixel handlers, and the clock
+//! and limits of sources.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -23,13 +21,12 @@ use crate::registry::{Setup, Worker};
 use super::build::BuildContext;
 use super::{EngineParts, PrepareError};
 
-/// Where to find what runs.
 const WHAT_RUNS: &str = "`vramp inspect` lists what runs";
 
-/// A planned handler, with what its ports carry.
+/// A planned handler with the content of its ports.
 pub(super) struct Planned<'a> {
     pub(super) handler: &'a PlannedHandler,
-    /// As the user wrote it; none for converters that the planner inserted.
+    /// As the user wrote it; `None` for converters that the planner inserted.
     written: Option<&'a Handler>,
     inputs: Vec<Option<Content>>,
     pub(super) outputs: Vec<Option<Content>>,
@@ -45,7 +42,7 @@ impl Planned<'_> {
         self.handler.entry.inputs.is_empty()
     }
 
-    /// Whether this is the input that it follows.
+    /// Whether this port is the lead input.
     pub(super) fn leads_with(&self, port: &str) -> bool {
         self.handler.entry.input(port) == Some(self.handler.lead)
     }
@@ -56,7 +53,6 @@ impl Planned<'_> {
     }
 }
 
-/// Every handler of the plan.
 pub(super) fn planned<'a>(parts: &EngineParts<'a>) -> Vec<Planned<'a>> {
     let written: BTreeMap<&str, &Handler> = parts.graph.handlers().iter().map(|h| (h.name.as_str(), h)).collect();
     let one = |handler: &'a PlannedHandler| Planned {
@@ -94,7 +90,6 @@ fn not_built(handler: &PlannedHandler) -> PrepareError {
     }
 }
 
-/// Makes the node of a unit.
 pub(super) async fn make_node(shared: &BuildContext<'_>, unit: &Unit) -> Result<Node, PrepareError> {
     let (plan, planned) = (shared.parts.plan, shared.planned);
     let direction = unit.transfer.map(|transfer| plan.transfers[transfer].direction);
@@ -104,7 +99,7 @@ pub(super) async fn make_node(shared: &BuildContext<'_>, unit: &Unit) -> Result<
         return Ok(Node::new(word, transfer(direction), 1, 1));
     };
     if planned[first].handler.entry.transfer.is_some() {
-        // A second transfer of the same output rides on the first.
+        // A second transfer of the same output shares the first one's frames.
         let handler = direction.map_or_else(|| Box::new(PassThrough) as Box<dyn FrameHandler>, transfer);
         return Ok(Node::new(planned[first].handler.name.clone(), handler, 1, 1));
     }
@@ -142,7 +137,7 @@ fn transfer(direction: TransferDirection) -> Box<dyn FrameHandler> {
     }
 }
 
-/// Makes the handlers of a unit; those that are kernels become one group.
+/// Makes the handlers of a unit. Pixel handlers become one [`FusedUnit`].
 async fn make_handler(
     shared: &BuildContext<'_>,
     unit: &Unit,
@@ -161,17 +156,17 @@ async fn make_handler(
     let last = *unit.handlers.last().unwrap_or(&first);
     let names: Vec<&str> = unit.handlers.iter().map(|at| shared.planned[*at].handler.name.as_str()).collect();
     let name = names.join("+");
-    let group = FusedUnit::fuse(&name, pixels, shared.planned[last].rate(), ports(shared, unit, first));
+    let fused = FusedUnit::fuse(&name, pixels, shared.planned[last].rate(), ports(shared, unit, first));
     Ok(Box::new(match &shared.parts.device {
-        Some(device) if shared.planned[first].handler.space == Space::Gpu => group
+        Some(device) if shared.planned[first].handler.space == Space::Gpu => fused
             .tuned(device, &shared.parts.variants)
             .await
             .map_err(|error| PrepareError::Device { handler: name, error })?,
-        _ => group,
+        _ => fused,
     }))
 }
 
-/// Which inputs of a unit its group reads, and how large its frames are.
+/// The inputs of a unit that its fused kernel reads, and the size of its frames.
 fn ports(shared: &BuildContext<'_>, unit: &Unit, first: usize) -> FusedPorts {
     let planned = shared.planned;
     let port = |at: usize, port: usize| unit.inputs.iter().position(|input| *input == (at, port));
@@ -191,10 +186,10 @@ fn ports(shared: &BuildContext<'_>, unit: &Unit, first: usize) -> FusedPorts {
     }
 }
 
-/// Gives a source its clock, its end, and what to ask when its frames change.
+/// Gives a source its clock, its end, and the replanning of changed sizes.
 fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node {
     let options = shared.parts.options;
-    let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a rate");
+    let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a valid rate");
     let clock = match (options.pace, planned.handler.entry.live) {
         (_, true) => Clock::paced(rate),
         (Some(pace), false) => Clock::slipping(rate, pace),
@@ -252,8 +247,8 @@ fn make(shared: &BuildContext<'_>, at: usize) -> Result<Worker, PrepareError> {
     })
 }
 
-/// Whether frames come to the device in a unit for the first time: from its own source, or up from handlers none of
-/// which has been on the device.
+/// Whether frames first reach the device in this unit: from a source on the device, or by an upload from handlers none
+/// of which has been on the device.
 pub(super) fn enters_device(plan: &Plan, at: usize) -> bool {
     let unit = &plan.units[at];
     if !plan.lanes[unit.lane].device {

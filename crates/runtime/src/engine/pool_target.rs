@@ -1,9 +1,7 @@
-//! How much memory a pipeline should need: what its pools aim at, and what its nodes leave to each other.
+//! Memory targets: how much the pools should hold, and how much each node leaves to downstream nodes.
 //!
-//! Owns how the plan's memory reaches the pools, at the start and when sizes change.
-//! Does not count: the planner does.
-//!
-//! Always: an aim holds for whichever device is used, also one that is opened later.
+//! The planner computes the figures; this module passes them to the pools at the start and when sizes change. A target
+//! also holds for a device that is opened later.
 
 use std::sync::Arc;
 
@@ -15,7 +13,7 @@ use crate::frame::pool::FramePool;
 
 use super::nodes::Planned;
 
-/// How much both pools should need. Beyond, sizes that nobody asks for any more make room for others.
+/// Sets the target of both pools. Above it, free buffers of unused sizes make room for others.
 #[derive(Clone)]
 pub(super) struct PoolTarget {
     pub(super) pool: FramePool,
@@ -23,7 +21,7 @@ pub(super) struct PoolTarget {
 }
 
 impl PoolTarget {
-    /// A quarter more than planned: who alternates between two sizes should not have to make them anew each time.
+    /// A quarter above the plan, so that a stream that alternates between two sizes need not reallocate.
     pub(super) fn at(&self, memory: &vramp_plan::PlannedMemory) {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
         self.pool.aim(enough(memory.cpu_bytes));
@@ -31,12 +29,12 @@ impl PoolTarget {
     }
 }
 
-/// Host memory that a unit leaves to those behind it: a frame of each, so that what it lets in can get out.
+/// Host bytes that a unit leaves to downstream units: one frame for each, so that every admitted frame can leave.
 pub(super) fn left_behind(plan: &Plan, planned: &[Planned<'_>], at: usize) -> u64 {
-    let place = |unit: &Unit| unit.handlers.last().copied();
-    let Some(own) = place(&plan.units[at]) else { return 0 };
+    let last_handler = |unit: &Unit| unit.handlers.last().copied();
+    let Some(own) = last_handler(&plan.units[at]) else { return 0 };
     let made = |unit: &Unit| -> u64 {
-        let Some(last) = place(unit).filter(|last| *last > own) else { return 0 };
+        let Some(last) = last_handler(unit).filter(|last| *last > own) else { return 0 };
         let node = &planned[last];
         let entry = node.handler.entry;
         let passes_on = entry.family == Family::Control || entry.transfer.is_some();

@@ -1,10 +1,28 @@
-//! Running: one thread per lane, and one that watches.
+//! Runs an engine on threads: one per lane, and the caller's thread, which collects lanes, reports seconds and enforces
+//! limits.
 //!
-//! Owns the threads, their start and their end.
-//! Does not share lanes: each is given to its thread and handed back.
+//! **Threads.** A lane is nodes that run one after another. Each lane that waits for the outside (files, pipes) has its
+//! own thread. Lanes that compute on the host run *inside* a rayon pool. So does the device lane, on an extra thread,
+//! in case its device is lost. `broadcast` runs on every thread of the pool: the first ones take a lane each and keep
+//! it, the others compute rows. There are two reasons. Spreading rows from a pool's own thread allocates nothing, while
+//! `install` from outside and `scope` do. And a lane that was spawned as a job could be picked up by a lane that waits
+//! for its rows, which would then wait for both. With `--threads 1` there is no pool, and every lane has its own
+//! thread. On the web and in the harness there are no threads: [`Engine::step`] lets every lane take one step. Lanes
+//! share only links and wake signals.
 //!
-//! Always: a run that is asked to stop returns within a second, whatever its handlers do; lanes that came back are
-//! finished even where another did not.
+//! **Failures.** A source that fails in its own lane ends its stream: the frames it has sent arrive, and then the run
+//! ends with the error. Any other failure stops the run. Handlers start on their lanes, because starting may wait for
+//! the outside too. A handler that does not return within a second of a stop is named, and its thread is abandoned,
+//! since Rust cannot end a thread. The other lanes are finished all the same.
+//!
+//! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most run kernels
+//! asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs them inside
+//! the submitting call, so this thread checks how long that call has lasted; the first run of a kernel is on another
+//! thread for the same reason. A device that hangs counts as lost, and its handles are leaked on purpose, because
+//! freeing them would wait. A lane stuck inside the driver is not waited for, so it cannot continue on the CPU; the
+//! others are finished.
+//!
+//! Invariant: a stopped run returns within a second, whatever its handlers do.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,22 +39,22 @@ use crate::observe::monitor::{RunEvent, RunProgress};
 
 use super::{Engine, PrepareError, RunError, RunOutcome, Stopper};
 
-/// How long handlers that do not come back are waited for.
+/// How long the run waits for handlers after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a lane that is kept inside the driver may still come back once its time is over.
+/// How long a lane stuck inside the driver may still return after its time limit.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// How often it is looked whether lanes wait for memory in vain.
+/// Interval at which the run checks for lanes that wait for memory in vain.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// How often it is looked whether something is to be done.
+/// Bounds of the interval at which the run checks for anything else.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(100);
-/// The same while links are drawn on a timeline.
+/// Upper bound of that interval while links are drawn on a timeline.
 const TRACED: Duration = Duration::from_millis(5);
 
-/// A lane that has come back.
+/// A lane that its thread has returned.
 struct Back {
     number: usize,
     lane: Lane,
@@ -44,7 +62,7 @@ struct Back {
 }
 
 impl Engine {
-    /// Runs to the end of its sources, until a handler fails, until it is stopped, or for this long.
+    /// Runs until the sources end, a handler fails, the run is stopped, or `longest` has passed.
     pub fn run(mut self, longest: Option<Duration>) -> Result<RunOutcome, PrepareError> {
         let started = Instant::now();
         let count = self.lanes.len();
@@ -53,17 +71,17 @@ impl Engine {
         let back = self.spawn(started)?;
         let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
         let mut error = None;
-        let (mut asked_at, mut finished_at) = (None::<Instant>, None::<Instant>);
+        let (mut stopped_at, mut finished_at) = (None::<Instant>, None::<Instant>);
         let (mut second, mut last) = (1, RunProgress::default());
         let (mut hangs, mut stuck) = (None, None::<(Instant, HandlerFailure)>);
         let (mut stall, mut looked) = (Stall::default(), started);
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
-            // The device's lane cannot say so itself while the driver keeps it.
+            // The device lane cannot report this itself while it is inside the driver.
             if let (None, None, Some(device)) = (hangs, &stuck, self.watched.device_history.current())
                 && let Err(overdue) = device.check_overdue()
             {
-                // Where it comes back after all, it goes on without that device.
+                // If the lane does return, it continues without this device.
                 let failure = failure(DeviceError::Play(overdue));
                 self.watched.device_history.hang(failure.error.trouble());
                 device.abandon();
@@ -82,15 +100,15 @@ impl Engine {
                 self.stop.finish();
                 finished_at = Some(now);
             }
-            // A source that waits for something outside does not hear that it is to end.
+            // A source that waits for the outside does not notice that it should end.
             let is_late = finished_at.is_some_and(|at| now.duration_since(at) >= PATIENCE);
             if is_late && !self.stop.is_stopped() && self.a_source_is_busy(&busy, &lanes) {
                 self.time_is_up = true;
                 self.stop.stop();
             }
             if self.stop.is_stopped() {
-                let asked = *asked_at.get_or_insert(now);
-                if now.duration_since(asked) >= PATIENCE {
+                let since = *stopped_at.get_or_insert(now);
+                if now.duration_since(since) >= PATIENCE {
                     break;
                 }
             }
@@ -128,21 +146,21 @@ impl Engine {
             self.watched.look_at_links(&|| started.elapsed());
             if started.elapsed() >= Duration::from_secs(second) {
                 second += 1;
-                last = self.tell_second(started.elapsed(), &last);
+                last = self.report_second(started.elapsed(), &last);
             }
         }
         let missing: Vec<usize> =
             (0..count).filter(|number| lanes[*number].is_none() && hangs != Some(*number)).collect();
-        let waited = asked_at.map_or(PATIENCE, |asked| asked.elapsed());
+        let waited = stopped_at.map_or(PATIENCE, |at| at.elapsed());
         let unresponsive: Vec<String> = missing
             .iter()
             .map(|number| match busy[*number].node() {
-                Some(place) => self.watched.name_at(*number, place),
+                Some(position) => self.watched.name_at(*number, position),
                 None => format!("lane {number}"),
             })
             .collect();
         for handler in &unresponsive {
-            self.tell(&RunEvent::Unresponsive { handler: handler.clone(), waited });
+            self.report_event(&RunEvent::Unresponsive { handler: handler.clone(), waited });
         }
         if !unresponsive.is_empty() {
             error.get_or_insert(RunError::Unresponsive { handlers: unresponsive, waited });
@@ -151,7 +169,7 @@ impl Engine {
         Ok(self.close(started, error))
     }
 
-    /// Looks whether lanes wait for memory that nobody will give back; the failure, where that is so.
+    /// Checks whether lanes wait for memory that will never be returned; returns the failure if so.
     fn judge(&self, stall: &mut Stall, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> Option<HandlerFailure> {
         let out = || (0..lanes.len()).filter(|number| lanes[*number].is_none());
         let verdict = stall.judge(out().map(|number| busy[number].look()).collect());
@@ -169,13 +187,13 @@ impl Engine {
         }
     }
 
-    /// Whether a lane that has not come back is inside a source.
+    /// Whether a lane that has not returned is inside a source.
     fn a_source_is_busy(&self, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> bool {
-        let inside = |number: usize| busy[number].node().is_some_and(|place| self.watched.is_source_at(number, place));
+        let inside = |number: usize| busy[number].node().is_some_and(|at| self.watched.is_source_at(number, at));
         (0..lanes.len()).any(|number| lanes[number].is_none() && inside(number))
     }
 
-    /// Stops every lane that is here and puts the outcome together.
+    /// Stops every returned lane and assembles the outcome.
     fn close(mut self, started: Instant, error: Option<RunError>) -> RunOutcome {
         let elapsed = started.elapsed();
         let stopped = self.stop.is_stopped() && error.is_none();
@@ -184,28 +202,28 @@ impl Engine {
         RunOutcome { report, error, stopped }
     }
 
-    fn tell(&self, event: &RunEvent) {
+    fn report_event(&self, event: &RunEvent) {
         if let Some(listener) = &self.listener {
             listener(event);
         }
     }
 
-    fn tell_second(&self, elapsed: Duration, last: &RunProgress) -> RunProgress {
+    fn report_second(&self, elapsed: Duration, last: &RunProgress) -> RunProgress {
         let mut progress = self.watched.progress(elapsed);
         let seconds = elapsed.saturating_sub(last.elapsed).as_secs_f64().max(1e-9);
         progress.fps = (progress.frames_out - last.frames_out) as f64 / seconds;
-        self.tell(&RunEvent::Second(progress));
+        self.report_event(&RunEvent::Second(progress));
         progress
     }
 
     /// Gives every lane its thread. Lanes that compute on the host run inside a pool of threads, so that each can
     /// spread its rows over all of them.
     ///
-    /// No lane begins before all threads are there: without them nothing has been opened that would be left behind.
+    /// No lane starts before all threads exist: if a thread cannot be created, no handler has opened anything yet.
     fn spawn(&mut self, started: Instant) -> Result<Receiver<Back>, PrepareError> {
         let (send, back) = channel();
         let (mut computing, mut begin) = (Vec::new(), Vec::new());
-        // Looked for before the first thread: one that finds no memory later ends the program.
+        // Checked before the first thread: a thread that finds no memory later aborts the program.
         let most = self.lanes.len() + self.threads + 1;
         let stacks = NoMemory::probe(most as u64 * STACK_BYTES);
         stacks.map_err(|problem| PrepareError::Threads { count: most, problem: problem.to_string() })?;
@@ -229,7 +247,7 @@ impl Engine {
             thread(format!("vramp lane {number}"), 1, work)?;
         }
         if !computing.is_empty() {
-            // The device's lane is there only in case that its device is lost: nobody else's threads are taken for it.
+            // The device lane is in the pool only in case its device is lost; its thread is extra.
             let on_device = computing.iter().filter(|(_, lane)| lane.may_leave()).count();
             let count = self.threads.max(computing.len() - on_device) + on_device;
             let pool = rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|at| format!("vramp rows {at}"));
@@ -238,8 +256,8 @@ impl Engine {
             let lanes: Vec<Mutex<Option<(usize, Lane)>>> =
                 computing.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
             let work = Box::new(move || {
-                // Every thread of the pool is asked; the first ones get a lane each and keep it, the others are there
-                // for rows. Handing lanes out as jobs would let a lane that waits for rows pick up another lane.
+                // The first threads take a lane each and keep it; the others compute rows. If lanes were jobs, a lane
+                // that waits for rows could pick up another lane.
                 pool.broadcast(|context| {
                     let lane = lanes.get(context.index());
                     let lane = lane.and_then(|lane| lane.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -251,18 +269,18 @@ impl Engine {
             thread("vramp rows".to_owned(), count, work)?;
         }
         for go in begin {
-            go.send(()).expect("a thread waits for this before anything else");
+            go.send(()).expect("every thread first waits for this message");
         }
         Ok(back)
     }
 }
 
-/// What a thread reserves, with what it allocates before it works.
+/// Address space a thread reserves, including what it allocates before it starts working.
 const STACK_BYTES: u64 = (2 << 20) + (256 << 10);
 
 fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
-    // Started here, since starting may wait for something outside too.
+    // Started here, because starting may wait for the outside too.
     let result = lane.start().and_then(|()| lane.run(&|| started.elapsed(), || stop.is_stopped()));
-    // Whoever waited has gone where a lane comes back too late; there is nobody left to tell.
+    // If the lane returns too late the receiver is gone; nothing is left to report to.
     let _ = send.send(Back { number, lane, result });
 }

@@ -1,10 +1,7 @@
-//! A snapshot of a run while it goes on: what its parts have counted so far.
+//! A snapshot of a running pipeline: everything its parts have counted so far (`vramp top`).
 //!
-//! Owns the picture of one moment that whoever watches is given.
-//! Does not compare moments: rates and shares are between two of them, and whoever looks twice knows both.
-//!
-//! Always: looking steers nothing and allocates in the looker's thread only; figures of one snapshot may be a frame apart,
-//! since nobody waits for it.
+//! Rates and shares need two snapshots; the reader compares them. A snapshot reads counters that exist anyway and
+//! allocates only on the reader's thread, so lanes do nothing for it. Its figures may be a frame apart.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -16,96 +13,77 @@ use crate::observe::report::{DeviceRecovery, Dropped, LinkUse, TimeStats};
 use super::account::{by_reason, time, times};
 use super::watch::{WatchedEngine, WatchedLink, WatchedNode};
 
-/// What a run looks like at one moment. Times and counts are of the whole run until then.
+/// The state of a run at one moment. Times and counts cover the whole run so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// Time since it began.
+    /// Since the start.
     pub elapsed: Duration,
-    /// Frames that sources have made.
     pub frames_in: u64,
-    /// Frames that sinks have taken.
     pub frames_out: u64,
-    /// Frames that ended somewhere on purpose.
+    /// Frames that handlers discarded on purpose.
     pub filtered: u64,
-    /// Frames on which a handler failed.
     pub failed: u64,
-    /// Frames that links dropped.
     pub dropped: Dropped,
     /// Time between frames at the sinks.
     pub frame_ms: TimeStats,
     /// Time from a frame's birth to its sink.
     pub latency_ms: TimeStats,
-    /// What runs, lane by lane.
+    /// In order of lanes.
     pub nodes: Vec<NodeSnapshot>,
-    /// What is between them.
     pub links: Vec<LinkSnapshot>,
-    /// Memory of frames on the host.
     pub host: MemorySnapshot,
-    /// The device that is used now; none where the cpu does it all.
+    /// The device in use; `None` if the CPU computes everything.
     pub device: Option<DeviceSnapshot>,
-    /// Times that somebody had to wait for memory.
+    /// How often a node had to wait for memory.
     pub waits: u64,
-    /// Each loss of the device.
     pub recoveries: Vec<DeviceRecovery>,
 }
 
-/// A handler, the handlers of a fused kernel, or a transfer that the planner put there.
+/// A handler, the handlers of a fused kernel, or an inserted transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSnapshot {
-    /// The handlers in it; none for a transfer.
+    /// The handlers in it; empty for an inserted transfer.
     pub names: Vec<String>,
-    /// The fused kernel, as in the plan.
+    /// The fusion group, as numbered in the plan.
     pub group: Option<usize>,
-    /// The lane it runs in.
     pub lane: usize,
-    /// Whether frames end there.
     pub sink: bool,
-    /// What it has counted.
     pub counts: NodeCounts,
-    /// Half of its calls are shorter, where it works: on the device, the device's time. None where that is not known.
+    /// Median time per call; for work on the device, the device's time. `None` if unknown.
     pub p50_us: Option<f64>,
-    /// What a call takes on average, likewise.
+    /// Mean time per call, measured likewise.
     pub mean_us: Option<f64>,
 }
 
-/// A link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSnapshot {
-    /// What it has carried.
     pub carried: LinkUse,
-    /// What it dropped, by reason. What did not come across a transfer is in the sum of `carried` only.
+    /// By reason. Frames that did not cross a transfer are only in the sum of `carried`.
     pub dropped: Dropped,
-    /// The transfer on it, by its place among the nodes.
+    /// Index of the transfer on this link among the nodes.
     pub transfer: Option<usize>,
 }
 
-/// Memory of a pool.
+/// Memory of a frame pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemorySnapshot {
-    /// Bytes that there are, lent or free.
+    /// Lent and free.
     pub bytes: u64,
-    /// The most that there were.
+    /// Peak of `bytes`.
     pub peak_bytes: u64,
-    /// Bytes that somebody holds.
     pub lent_bytes: u64,
-    /// Frames and small data that somebody holds.
+    /// Frames and small data that are lent.
     pub lent: u64,
-    /// What the plan says it needs.
     pub planned_bytes: u64,
-    /// The most it may have.
     pub budget_bytes: u64,
 }
 
-/// A device at work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceSnapshot {
-    /// Its name.
     pub name: String,
-    /// The API it is talked to through.
     pub backend: String,
-    /// How long it has worked for this run, from a sample of its submissions; none before the first of them.
+    /// Time the device has worked for this run, from a sample of its submissions; `None` before the first sample.
     pub worked: Option<Duration>,
-    /// Memory of frames on it.
     pub memory: MemorySnapshot,
 }
 

@@ -1,11 +1,10 @@
-//! Stops a pipeline from any thread: at once, as its intended end, or after the frames that are under way.
+//! Stops a pipeline from any thread: at once, as its intended end, or after the frames in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::link::wake_signal::WakeSignal;
 
-/// Stops a pipeline from anywhere.
 #[derive(Debug, Clone)]
 pub struct Stopper {
     pub(super) stopped: Arc<AtomicBool>,
@@ -15,32 +14,31 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Interrupts the run: what waits is dropped and counted. Files hold the frames so far; one that would replace an
-    /// older file is left beside it.
+    /// Interrupts the run: queued frames are dropped and counted. Files hold the frames so far; one that would replace
+    /// an older file is left beside it.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.wake_all();
     }
 
-    /// Stops everything now as [`Stopper::stop`] does, as the intended end of the run: files are finished as if their
-    /// streams had ended.
+    /// Stops at once as [`Stopper::stop`] does, as the intended end of the run: files are finished as if their streams
+    /// had ended.
     pub fn end(&self) {
         self.intended.store(true, Ordering::Release);
         self.stop();
     }
 
-    /// Ends the sources; what is on its way still arrives.
+    /// Ends the sources; frames in flight still arrive.
     pub fn finish(&self) {
         self.finishing.store(true, Ordering::Release);
         self.wake_all();
     }
 
-    /// Whether it was stopped.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Whether it was stopped, or is to finish.
+    /// Whether it was stopped or is finishing.
     pub fn is_ending(&self) -> bool {
         self.is_stopped() || self.finishing.load(Ordering::Acquire)
     }

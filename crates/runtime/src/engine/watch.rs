@@ -1,6 +1,6 @@
-//! Watches a pipeline while its lanes run on other threads: what nodes, links and pools show of themselves.
+//! Observes a pipeline while its lanes run on other threads: shared handles to the counters of nodes, links and pools.
 //!
-//! Owns the shared handles. Sums over them are made in [`super::account`] and [`super::snapshot`].
+//! Sums over them are computed in [`super::account`] and [`super::snapshot`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,30 +18,30 @@ use crate::observe::trace::Trace;
 
 use super::Snapshot;
 
-/// Looks at a pipeline while it runs, from anywhere.
+/// Observes a running pipeline from any thread.
 #[derive(Clone)]
 pub struct Watch {
     pub(super) watched: Arc<WatchedEngine>,
 }
 
 impl Watch {
-    /// How far it is, this long after its start.
+    /// The progress at this time since the start.
     pub fn progress(&self, elapsed: Duration) -> RunProgress {
         self.watched.progress(elapsed)
     }
 
-    /// Everything that its parts have counted, this long after its start.
+    /// All counters at this time since the start.
     pub fn snapshot(&self, elapsed: Duration) -> Snapshot {
         self.watched.snapshot(elapsed)
     }
 
-    /// The device it computes on now; none where that is the cpu.
+    /// The device in use now; `None` if the CPU computes everything.
     pub fn device(&self) -> Option<Device> {
         self.watched.device_history.current()
     }
 }
 
-/// What can be seen of a pipeline while its lanes are elsewhere.
+/// The shared counters of an engine whose lanes run elsewhere.
 pub(super) struct WatchedEngine {
     pub(super) nodes: Vec<WatchedNode>,
     pub(super) links: Vec<WatchedLink>,
@@ -51,12 +51,12 @@ pub(super) struct WatchedEngine {
     pub(super) sink_counter: Arc<SinkCounter>,
     pub(super) begun: CounterReading,
     pub(super) counted_before: vramp_gpu::Counters,
-    /// What was lent on the device before.
+    /// Device memory that was lent before this engine was built.
     pub(super) lent_before: Vec<vramp_gpu::Tag>,
-    /// The most that a plan of this graph said.
+    /// The largest memory that a plan of this graph has needed.
     pub(super) planned: Arc<Mutex<vramp_plan::PlannedMemory>>,
     pub(super) trace: Option<Trace>,
-    /// Of each segment of the device's lane, its first node and the time of a frame on the device.
+    /// For each segment of the device lane: its first node and the device time per frame.
     pub(super) segments: Vec<(Arc<NodeStats>, Arc<Histogram>)>,
 }
 
@@ -65,12 +65,12 @@ pub(super) struct WatchedNode {
     pub(super) names: Vec<String>,
     pub(super) group: Option<usize>,
     pub(super) lane: usize,
-    pub(super) place: usize,
+    pub(super) position: usize,
     pub(super) sink: bool,
     pub(super) source: bool,
-    /// Whether it is a transfer that the planner put there: what it holds is on its links.
+    /// True for a transfer that the planner inserted. The frames it holds are counted on its links.
     pub(super) inserted: bool,
-    /// Whether all its work is the device's.
+    /// True if all its work runs on the device.
     pub(super) on_device: bool,
     pub(super) stats: Arc<NodeStats>,
 }
@@ -80,8 +80,8 @@ pub(super) struct WatchedLink {
     pub(super) to: String,
     pub(super) to_node: usize,
     pub(super) leads: bool,
-    /// The planner's own transfer that it crosses.
+    /// The inserted transfer that the link crosses.
     pub(super) transfer: Option<usize>,
-    /// The rings that a frame goes through on this link: two where a transfer has one on each side.
+    /// The rings that a frame passes on this link: two if a transfer has one on each side.
     pub(super) rings: Vec<LinkObserver<Frame>>,
 }

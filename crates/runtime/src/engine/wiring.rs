@@ -1,7 +1,12 @@
-//! Wiring: the plan's rings between nodes, and what lets frames out of each segment.
+//! Connects nodes by the plan's rings, and finds the gates of each segment.
 //!
-//! Owns the connecting.
-//! Does not choose depths or segments: they are the plan's.
+//! **Rings.** A ring of planned depth 0 has one slot and no wake signal: both ends are in one lane, and neither sleeps
+//! while the other works. Any other ring has the planned depth and wakes the lane at its other end, if that is another
+//! lane.
+//!
+//! **Gates.** A frame enters a segment only if it can leave it: before a unit that admits frames fires, every
+//! downstream unit of the segment that feeds a ring with depth must have room. Otherwise a frame could stop halfway and
+//! its second half would need a second submit. With gates, submits per frame are exactly the plan's segments.
 
 use vramp_plan::{Plan, PlannedRing};
 
@@ -10,10 +15,10 @@ use crate::link::wake_signal::WakeSignal;
 use crate::link::{LinkObserver, link};
 use crate::node::Node;
 
-/// Links inside a lane hold nothing by plan, and a node needs one place.
+/// Links inside a lane have planned depth 0, but a node needs one slot to send to.
 const INLINE: usize = 1;
 
-/// Connects nodes, one for each unit of the plan, by its rings.
+/// Connects the nodes, one per unit of the plan, by its rings.
 pub(super) fn connect(plan: &Plan, nodes: &mut [Node], signals: &[WakeSignal]) -> Vec<LinkObserver<Frame>> {
     let signal = |unit: usize| &signals[plan.units[unit].lane];
     let one = |ring: &PlannedRing| {
@@ -27,9 +32,10 @@ pub(super) fn connect(plan: &Plan, nodes: &mut [Node], signals: &[WakeSignal]) -
     plan.rings.iter().map(one).collect()
 }
 
-/// For each unit of a segment that lets frames in, the places of those after it that let them out.
+/// For each unit of a segment that admits frames: the positions of the units through which its frames leave the
+/// segment.
 pub(super) fn gates(segment: &[usize], rings: &[PlannedRing]) -> Vec<Vec<usize>> {
-    let place = |unit: usize| segment.iter().position(|own| *own == unit);
+    let position = |unit: usize| segment.iter().position(|own| *own == unit);
     let joined = || rings.iter().filter(|ring| ring.depth == 0);
     let ways_out = |root: usize| {
         let (mut reached, mut next) = (vec![root], 0);
@@ -41,7 +47,7 @@ pub(super) fn gates(segment: &[usize], rings: &[PlannedRing]) -> Vec<Vec<usize>>
             next += 1;
         }
         reached.retain(|unit| rings.iter().any(|ring| ring.depth > 0 && ring.from == *unit));
-        reached.into_iter().filter_map(place).collect::<Vec<_>>()
+        reached.into_iter().filter_map(position).collect::<Vec<_>>()
     };
     let lets_in = |unit: usize| !joined().any(|ring| ring.to == unit);
     segment.iter().map(|unit| if lets_in(*unit) { ways_out(*unit) } else { Vec::new() }).collect()

@@ -1,17 +1,16 @@
-//! The memory of one frame on the host.
+//! The host memory of one frame: bytes, in huge pages if the frame is large and Linux provides them.
 //!
-//! Owns its bytes, and how large ones are asked of the system: on Linux in huge pages, at whose boundary they begin.
-//! Does not know who holds a frame, nor for what.
+//! A frame of 1920x1080 has 2,025 ordinary pages, more than a processor's TLB holds: one pass over such a frame into
+//! another took 0.50 ms in ordinary pages and 0.30 ms in huge ones.
 //!
-//! Always: bytes are zero at first; memory that is never touched takes none from the system; what is touched takes at
-//! most a sixteenth of a huge page more than it has. A frame of 1920x1080 has 2,025 usual pages, more than a processor
-//! remembers the places of: one pass over such a frame into another took 0.50 ms in usual pages and 0.30 ms in huge ones.
+//! Invariants: bytes are zero at first. Untouched memory takes no physical pages. Touched memory takes at most a
+//! sixteenth of a huge page more than its length.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::memory::no_memory::NoMemory;
 
-/// Bytes of a frame.
+/// The bytes of a frame.
 #[derive(Debug)]
 pub struct HostMemory(Backing);
 
@@ -20,21 +19,19 @@ enum Backing {
     Small(Box<[u8]>),
     #[cfg(target_os = "linux")]
     Huge {
-        /// In a box: whoever counts allocations is to see this one too.
+        /// Boxed, so that the allocation counter sees this allocation too.
         pages: Box<memmap2::MmapMut>,
         first: usize,
         len: usize,
     },
 }
 
-/// The size of a huge page.
 #[cfg(target_os = "linux")]
 const HUGE_PAGE: usize = 2 << 20;
 
 impl HostMemory {
-    /// As many zeros.
     pub(crate) fn zeroed(len: usize) -> Result<HostMemory, NoMemory> {
-        // Looked for first: zeros then come untouched from the system.
+        // Probed first: a fresh zeroed allocation is not touched and cannot be refused any more.
         NoMemory::probe(len as u64)?;
         #[cfg(target_os = "linux")]
         if let Some(huge) = huge(len) {
@@ -44,7 +41,7 @@ impl HostMemory {
     }
 }
 
-/// Huge pages; none where it is too small, or the system would not.
+/// A mapping in huge pages; `None` if `len` is too small or the system refuses.
 #[cfg(target_os = "linux")]
 fn huge(len: usize) -> Option<Backing> {
     let in_huge = bytes_in_huge(len);
@@ -54,13 +51,13 @@ fn huge(len: usize) -> Option<Backing> {
     let mapped = len.max(in_huge).checked_add(HUGE_PAGE)?;
     let pages = memmap2::MmapOptions::new().len(mapped).map_anon().ok().map(Box::new)?;
     let first = pages.as_ptr().align_offset(HUGE_PAGE);
-    // Where there are none, the usual ones do as well.
+    // Without huge pages the kernel uses ordinary ones.
     let _ = pages.advise_range(memmap2::Advice::HugePage, first, in_huge);
     (first <= HUGE_PAGE).then_some(Backing::Huge { pages, first, len })
 }
 
-/// How much of this is in huge pages. The end takes usual ones, so as to take no more than it has, unless it all but
-/// fills a huge one: frames of 1920x1080 and of 960x540 do, to 95 and 98 parts of a hundred.
+/// How many bytes are in huge pages. The tail uses ordinary pages, so as to take no more than it needs, unless it
+/// nearly fills a huge one: frames of 1920x1080 and 960x540 do, to 95 and 98 percent.
 #[cfg(target_os = "linux")]
 const fn bytes_in_huge(len: usize) -> usize {
     len.saturating_add(HUGE_PAGE / 16) / HUGE_PAGE * HUGE_PAGE

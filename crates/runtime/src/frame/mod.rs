@@ -1,10 +1,9 @@
-//! Frames: a description and lent memory, passed by reference.
+//! Frames: metadata and lent memory, passed by reference, in either space.
 //!
-//! Owns what travels with a frame and who may look at or change its bytes, in either space.
-//! Does not own memory: a pool lends it and gets it back when the last holder lets go.
+//! A pool lends the memory and takes it back when the last holder drops the frame.
 //!
-//! Always: bytes never change while somebody else holds the frame; a copy that editing needs is made by the pool and
-//! counted there.
+//! Invariants: bytes never change while another holder shares the frame. A copy that editing needs comes from the pool
+//! and is counted there.
 
 pub(crate) mod host_memory;
 pub(crate) mod pool;
@@ -18,123 +17,115 @@ use vramp_plan::{Format, Siting, Size, Space};
 use crate::frame::host_memory::HostMemory;
 use crate::frame::pool::{FramePool, Owner, PoolError, SizeShelf};
 
-/// What is known of a frame besides its bytes.
+/// A frame's metadata.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Meta {
-    /// When it is to be shown, in nanoseconds from the start.
+    /// Presentation time from the start.
     pub pts_ns: i64,
-    /// Its number, counted by its source.
+    /// Counted by its source.
     pub number: u64,
-    /// How its pixels are stored.
     pub format: Format,
-    /// Its width and height.
     pub size: Size,
-    /// How its luma and chroma are to be read, where it has any.
+    /// How luma and chroma are interpreted, if the format has any.
     pub yuv: Yuv,
-    /// How its own lines belong to fields, in a stream whose frames differ in that: the letters that its source found.
+    /// Field order of this frame, in a stream with mixed interlacing: the letters found by the source.
     pub fields: Option<[u8; 3]>,
-    /// What was measured when its source sent it.
+    /// Measured when its source sent it.
     pub birth: Birth,
 }
 
 impl Meta {
-    /// A frame of this format and size, of which nothing else is known yet.
+    /// Metadata with everything but format and size at its default.
     pub fn new(format: Format, size: Size) -> Meta {
         Meta { pts_ns: 0, number: 0, format, size, yuv: Yuv::default(), fields: None, birth: Birth::default() }
     }
 }
 
-/// Which luma and chroma a frame has, as far as it is tagged.
+/// The tags of luma and chroma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Yuv {
-    /// Its matrix; none means BT.601 below 720 lines and BT.709 from there.
+    /// Defaults to BT.601 below 720 lines and to BT.709 from there.
     pub matrix: Option<YuvMatrix>,
-    /// Whether it uses the full range of a byte instead of 16 to 235 and 240.
+    /// Full range of a byte instead of 16 to 235 (luma) and 240 (chroma).
     pub full_range: bool,
-    /// Where chroma of 4:2:0 lies. Pixels keep the siting that they came with, for when they are converted back.
+    /// Position of chroma samples in 4:2:0. RGB frames keep the siting they were converted from, for the conversion
+    /// back.
     pub siting: Siting,
 }
 
-/// How red, green and blue make luma and chroma.
+/// The luma and chroma coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum YuvMatrix {
-    /// BT.601, standard definition.
+    /// Standard definition.
     Bt601,
-    /// BT.709, high definition.
+    /// High definition.
     Bt709,
 }
 
-/// What was measured once, when a source sent a frame, and stays with it.
+/// Measurements taken once, when a source sends a frame; they stay with it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Birth {
-    /// Time since the run began.
+    /// Since the start of the run.
     pub at_ns: u64,
-    /// Time since the source's frame before.
+    /// Since the source's previous frame.
     pub delta_ns: u64,
-    /// The source's frames per second lately.
+    /// The source's recent frames per second.
     pub fps: f64,
 }
 
-/// Memory of one frame, and who holds it.
+/// The memory of one frame.
 #[derive(Debug)]
 pub(crate) struct FrameStore {
-    /// Where it belongs; gone when its pool is, and then it is simply freed.
+    /// The shelf to return to. If its pool is gone, the memory is freed.
     pub(crate) shelf: Weak<SizeShelf>,
     pub(crate) index: usize,
-    /// How many frames refer to it. At none it goes back to its shelf.
+    /// Number of frames that refer to it. At 0 it returns to its shelf.
     pub(crate) holders: AtomicU32,
-    /// How often it was lent: tells one frame in this memory from the next.
+    /// How often it was lent; distinguishes successive frames in the same memory.
     pub(crate) generation: AtomicU64,
-    /// For the ledger: who asked for it, who was given it last, and for which frame it was lent.
+    /// For the ledger: the handler that requested it, the last handler to receive it, and the frame it was lent for.
     pub(crate) owner: AtomicU32,
     pub(crate) last: AtomicU32,
     pub(crate) since_frame: AtomicU64,
     pub(crate) bytes: RwLock<HostMemory>,
 }
 
-/// A frame. Cloning it passes a reference on.
+/// A frame. Clones share the same memory.
 #[derive(Debug, Clone)]
 pub struct Frame {
     meta: Meta,
     payload: Payload,
 }
 
-/// Where a frame's bytes are.
 #[derive(Debug, Clone)]
 enum Payload {
     Host(HostLease),
     Device(Buffer),
 }
 
-/// A hold on host memory.
+/// A reference to host memory.
 #[derive(Debug)]
 struct HostLease {
     generation: u64,
     store: Arc<FrameStore>,
 }
 
-/// Why a frame could not be edited.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// Others hold it too, and there is no memory for a copy.
+    /// Other holders share the frame, and there is no memory for a copy.
     #[error("frame {number} is shared and needs a copy to be edited: {error}")]
-    NoCopy {
-        /// The frame.
-        number: u64,
-        /// What the pool said.
-        error: PoolError,
-    },
+    NoCopy { number: u64, error: PoolError },
 }
 
 impl Frame {
-    /// A frame in host memory that nobody else holds.
+    /// A frame in host memory with a single holder.
     pub(crate) fn lent(meta: Meta, store: Arc<FrameStore>) -> Frame {
         let generation = store.generation.fetch_add(1, Ordering::Relaxed) + 1;
         store.holders.store(1, Ordering::Relaxed);
         Frame { meta, payload: Payload::Host(HostLease { generation, store }) }
     }
 
-    /// Notes who is given it, for the ledger.
+    /// Records the handler that receives it, for the ledger.
     #[inline]
     pub(crate) fn hand_to(&self, owner: Owner) {
         match &self.payload {
@@ -143,27 +134,23 @@ impl Frame {
         }
     }
 
-    /// A frame on the device.
     pub fn on_device(meta: Meta, buffer: Buffer) -> Frame {
         Frame { meta, payload: Payload::Device(buffer) }
     }
 
-    /// Its width and height.
     pub fn size(&self) -> Size {
         self.meta.size
     }
 
-    /// What is known of it.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// Describes it anew, for a handler that passes it on under another number or time.
+    /// Replaces the metadata, for a handler that passes the frame on under another number or time.
     pub fn set_meta(&mut self, meta: Meta) {
         self.meta = meta;
     }
 
-    /// Where its bytes are.
     pub fn space(&self) -> Space {
         match &self.payload {
             Payload::Host(_) => Space::Cpu,
@@ -171,7 +158,7 @@ impl Frame {
         }
     }
 
-    /// Its memory on the device; none where it is on the host.
+    /// The device memory; `None` if it is on the host.
     pub fn buffer(&self) -> Option<&Buffer> {
         match &self.payload {
             Payload::Device(buffer) => Some(buffer),
@@ -179,7 +166,7 @@ impl Frame {
         }
     }
 
-    /// Identifies these bytes among all that this memory has held and will hold.
+    /// Identifies these bytes among everything this memory has held and will hold.
     pub fn generation(&self) -> u64 {
         match &self.payload {
             Payload::Host(held) => held.generation,
@@ -187,7 +174,7 @@ impl Frame {
         }
     }
 
-    /// Whether both are the same bytes in the same place.
+    /// Whether both are the same bytes in the same memory.
     pub fn is_same(&self, other: &Frame) -> bool {
         match (&self.payload, &other.payload) {
             (Payload::Host(one), Payload::Host(two)) => {
@@ -198,29 +185,31 @@ impl Frame {
         }
     }
 
-    /// Its bytes, for reading.
+    /// The bytes, for reading.
     ///
     /// # Panics
-    /// If it is on the device. A handler that declares the cpu only is never given such a frame; one that declares
-    /// both asks [`Frame::space`] first.
+    ///
+    /// If the frame is on the device. A handler that declares only the CPU never receives such a frame; one that
+    /// declares both checks [`Frame::space`] first.
     pub fn bytes(&self) -> RwLockReadGuard<'_, HostMemory> {
-        // A handler that panicked while writing leaves whole bytes behind: there is nothing half-made to protect.
+        // A panic while writing leaves no invariant broken: any bytes are valid.
         self.host().store.bytes.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody else holds it.
+    /// Whether this is the only holder.
     pub fn is_sole(&self) -> bool {
         match &self.payload {
-            // Acquire: what the last other holder read, it read before it let go.
+            // Acquire: the last other holder's reads happened before it released its reference.
             Payload::Host(held) => held.store.holders.load(Ordering::Acquire) == 1,
             Payload::Device(buffer) => buffer.is_sole(),
         }
     }
 
-    /// Its bytes, for writing: the same memory where nobody else holds it, a copy from the pool otherwise.
+    /// The bytes, for writing: in place if this is the sole holder, otherwise in a copy from the pool.
     ///
     /// # Panics
-    /// If it is on the device, as [`Frame::bytes`].
+    ///
+    /// If the frame is on the device, as [`Frame::bytes`].
     pub fn edit(&mut self, pool: &FramePool) -> Result<RwLockWriteGuard<'_, HostMemory>, EditError> {
         if !self.is_sole() {
             let number = self.meta.number;
@@ -230,15 +219,16 @@ impl Frame {
         Ok(self.write())
     }
 
-    /// Its bytes, for the one who has just been lent them.
+    /// The bytes of a frame that was just lent.
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, HostMemory> {
         self.host().store.bytes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills a frame that was just lent and that nobody else has seen; none where somebody has.
+    /// The bytes of a frame that was just lent, for writing; `None` if it has other holders.
     ///
     /// # Panics
-    /// If it is on the device, as [`Frame::bytes`].
+    ///
+    /// If the frame is on the device, as [`Frame::bytes`].
     pub fn fill(&mut self) -> Option<RwLockWriteGuard<'_, HostMemory>> {
         self.is_sole().then(|| self.write())
     }
@@ -246,7 +236,9 @@ impl Frame {
     fn host(&self) -> &HostLease {
         match &self.payload {
             Payload::Host(held) => held,
-            Payload::Device(_) => panic!("frame {} is on the device: its bytes cannot be seen here", self.meta.number),
+            Payload::Device(_) => {
+                panic!("frame {} is on the device: its bytes are not accessible on the host", self.meta.number)
+            }
         }
     }
 }
@@ -260,7 +252,7 @@ impl Clone for HostLease {
 
 impl Drop for HostLease {
     fn drop(&mut self) {
-        // Release what this holder read; the last one acquires it all before the memory is lent again.
+        // Releases this holder's reads; the last holder acquires all of them before the memory is lent again.
         if self.store.holders.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(shelf) = self.store.shelf.upgrade()
         {

@@ -1,12 +1,16 @@
-//! Pools: lend memory for frames and take it back.
+//! The host frame pool: lends memory for frames by size and takes it back, with a ledger of who requested it and who
+//! received it last.
 //!
-//! Owns the memory of all frames of one pipeline in host memory, by size, the count of it, and the ledger of who made
-//! what and had it last.
-//! Does not decide how much there should be: that comes with the plan, and a budget from the user.
+//! The plan decides how much memory there should be, and the user sets the budget. Both frame pools have a target a
+//! quarter above the plan: above it, free memory makes room before more is allocated, the longest unused first. A
+//! stream of many sizes therefore needs the memory of its largest size, not of all. Of one size, as many frames stay
+//! free as were planned, and at least 10.
 //!
-//! Always: what is lent is never lent twice; bytes never exceed the budget; what was returned last is lent first, since
-//! it is still in the cache; memory of a size that is no longer asked for makes room for others, the longest unused
-//! first; lending and returning what is there allocates nothing.
+//! Memory that is still lent when all handlers have stopped is in the report, with the handlers that requested it and
+//! received it last, and the frame. Each call notes its handler in the frames it receives, which costs one store.
+//!
+//! Invariants: memory is never lent twice at a time. Bytes never exceed the budget. The last returned is lent first,
+//! because it is still in the cache. Lending and returning existing memory allocates nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -16,14 +20,14 @@ use crate::frame::host_memory::HostMemory;
 use crate::frame::{Frame, FrameStore, Meta};
 use crate::memory::no_memory::NoMemory;
 
-/// Frames of one size that stay free at least, however few were planned. Beyond, and beyond the plan, what comes back is
-/// given up at once.
+/// Minimum number of free frames kept per size, however few were planned. A frame returned above this and above the
+/// plan is freed at once.
 const KEEP_EACH: usize = 10;
 
-/// What is left to everything else where memory for frames is made ahead.
+/// Left to the rest of the process when memory is reserved ahead.
 const HEADROOM_BYTES: u64 = 512 << 20;
 
-/// Lends memory for frames. Clones lend from the same memory, each in the name of whom it serves.
+/// Lends memory for frames. Clones share the memory; each has its own owner for the ledger.
 #[derive(Debug, Clone)]
 pub struct FramePool {
     shared: Arc<PoolShared>,
@@ -31,42 +35,26 @@ pub struct FramePool {
     frame: u64,
 }
 
-/// Somebody who asks a pool for memory, by number: names are only looked up for reports.
+/// A client of the pool, by number. Names are only looked up for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owner(pub(crate) u32);
 
 /// Why no memory was lent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// The budget does not allow it now. Frames that are given back help.
+    /// The budget does not allow it now; returned frames help.
     #[error("{needed} bytes are needed and {available} of {budget} are free; {lent} frames are held")]
-    OverBudget {
-        /// Bytes asked for.
-        needed: u64,
-        /// Bytes that could be had.
-        available: u64,
-        /// Bytes in all.
-        budget: u64,
-        /// Frames that are held.
-        lent: u64,
-    },
-    /// The system has none now. Frames that are given back help.
-    #[error("{needed} bytes of host memory are needed, and the system does not give them; frames held: {lent}")]
-    Scarce {
-        /// Bytes asked for.
-        needed: u64,
-        /// Bytes that the budget would allow in all.
-        budget: u64,
-        /// Frames that are held.
-        lent: u64,
-    },
-    /// The system has none, everything that lay free was given up, and nothing that is held will come back.
+    OverBudget { needed: u64, available: u64, budget: u64, lent: u64 },
+    /// The system refuses it now; returned frames help.
+    #[error("{needed} bytes of host memory are needed, and the system refuses them; {lent} frames are held")]
+    Scarce { needed: u64, budget: u64, lent: u64 },
+    /// The system refuses it, all free memory was released, and no held frame will be returned.
     #[error(transparent)]
     System(#[from] NoMemory),
 }
 
 impl PoolError {
-    /// Bytes needed, available and in all, if waiting may help.
+    /// Bytes needed, available and in the budget, if waiting may help.
     pub(crate) fn missing(&self) -> Option<(u64, u64, u64)> {
         match *self {
             PoolError::OverBudget { needed, available, budget, .. } => Some((needed, available, budget)),
@@ -76,41 +64,36 @@ impl PoolError {
     }
 }
 
-/// What a pool has done and has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolStats {
-    /// The most bytes it may have.
     pub budget_bytes: u64,
-    /// Bytes of frames that somebody holds.
     pub lent_bytes: u64,
-    /// Frames that somebody holds.
+    /// Number of frames.
     pub lent: u64,
-    /// Bytes of frames that wait to be lent.
+    /// Free, waiting to be lent.
     pub pooled_bytes: u64,
-    /// The most bytes there ever were.
+    /// Peak of lent and free bytes together.
     pub peak_bytes: u64,
-    /// The most bytes that were ever lent at once.
     pub lent_peak_bytes: u64,
-    /// Frames lent from what was there.
+    /// Frames lent from existing memory.
     pub hits: u64,
-    /// Frames for which memory was made.
+    /// Frames for which memory was allocated.
     pub misses: u64,
-    /// Memory given up for other sizes, or because there was more than enough of its own.
+    /// Buffers freed for other sizes, or as surplus of their own.
     pub trimmed: u64,
     /// Copies made for editing.
     pub copies: u64,
 }
 
-/// A frame that somebody holds, as the ledger has it.
+/// A held frame, as recorded in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldFrame {
-    /// Who asked for its memory.
+    /// The handler that requested its memory.
     pub owner: Arc<str>,
-    /// Who was given it last.
+    /// The handler that received it last.
     pub last: Arc<str>,
-    /// Its bytes.
     pub bytes: u64,
-    /// The number of the frame for which it was lent.
+    /// The number of the frame it was lent for.
     pub since_frame: u64,
 }
 
@@ -120,14 +103,14 @@ struct PoolShared {
     inner: Mutex<FramePoolState>,
     owners: Mutex<Vec<Arc<str>>>,
     counts: Arc<PoolCounts>,
-    /// Whether nobody leaves anything for those behind it any more, since nothing else helps.
+    /// True if clients no longer leave memory to downstream nodes, because waiting did not help.
     pressed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct FramePoolState {
     shelves: BTreeMap<usize, Arc<SizeShelf>>,
-    /// Beyond this many bytes, memory that lies free makes room before more is made.
+    /// Above this, free memory makes room before more is allocated.
     aim_bytes: Option<u64>,
     peak_bytes: u64,
     hits: u64,
@@ -136,7 +119,7 @@ struct FramePoolState {
     clock: u64,
 }
 
-/// What changes where frames come back, without the pool's lock.
+/// Counters that change when frames are returned, outside the pool's lock.
 #[derive(Debug, Default)]
 struct PoolCounts {
     made_bytes: AtomicU64,
@@ -145,7 +128,7 @@ struct PoolCounts {
     trimmed: AtomicU64,
 }
 
-/// Memory of one size.
+/// The memory of one size.
 #[derive(Debug)]
 pub(crate) struct SizeShelf {
     bytes: usize,
@@ -157,9 +140,9 @@ pub(crate) struct SizeShelf {
 #[derive(Debug)]
 struct ShelfRows {
     stores: Vec<Option<Arc<FrameStore>>>,
-    /// Indices of stores that nobody holds, the last returned at the end.
+    /// Indices of free stores, the last returned at the end.
     free: Vec<usize>,
-    /// How many of them are kept.
+    /// Maximum length of `free`.
     keep: usize,
 }
 
@@ -172,13 +155,13 @@ impl SizeShelf {
         self.counts.lent_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         let mut rows = self.rows();
         rows.free.push(index);
-        let spare = (rows.free.len() > rows.keep).then(|| self.give_up(&mut rows));
+        let spare = (rows.free.len() > rows.keep).then(|| self.evict(&mut rows));
         drop(rows);
         drop(spare);
     }
 
-    /// Takes a free store away for good; it is dropped by the caller, outside the lock.
-    fn give_up(&self, rows: &mut ShelfRows) -> Option<Arc<FrameStore>> {
+    /// Removes a free store. The caller drops it, outside the lock.
+    fn evict(&self, rows: &mut ShelfRows) -> Option<Arc<FrameStore>> {
         // The bottom of the stack has been free longest.
         let index = (!rows.free.is_empty()).then(|| rows.free.remove(0))?;
         self.counts.made_bytes.fetch_sub(self.bytes as u64, Ordering::Relaxed);
@@ -193,36 +176,36 @@ impl FramePool {
         let shared = PoolShared {
             budget_bytes,
             inner: Mutex::default(),
-            owners: Mutex::new(vec!["nobody in particular".into()]),
+            owners: Mutex::new(vec!["unknown".into()]),
             counts: Arc::default(),
             pressed: AtomicBool::new(false),
         };
         FramePool { shared: Arc::new(shared), serves: Owner::default(), frame: 0 }
     }
 
-    /// Enters somebody into the ledger.
+    /// Adds a client to the ledger.
     pub fn enter(&self, name: &str) -> Owner {
         let mut owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.push(name.into());
         Owner(u32::try_from(owners.len() - 1).unwrap_or(0))
     }
 
-    /// Lends in this name from now on, for a frame of this number.
+    /// Sets the client and frame number for the following loans.
     pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
         (self.serves, self.frame) = (owner, frame);
     }
 
-    /// Says how many bytes should do: beyond, what lies free makes room before more is made.
+    /// Sets the target: above it, free memory makes room before more is allocated.
     pub fn aim(&self, bytes: u64) {
         self.lock().aim_bytes = Some(bytes);
     }
 
-    /// Lends memory for a frame. Its bytes are whatever was there before.
+    /// Lends memory for a frame. Its bytes are undefined.
     pub fn lend(&self, meta: Meta) -> Result<Frame, PoolError> {
         self.lend_leaving(meta, 0)
     }
 
-    /// As `lend`, where this many bytes can still be lent to others afterwards.
+    /// As [`FramePool::lend`], but only if this many bytes can still be lent afterwards.
     pub(crate) fn lend_leaving(&self, meta: Meta, leave_bytes: u64) -> Result<Frame, PoolError> {
         let needed = meta.format.frame_bytes(meta.size);
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
@@ -250,9 +233,9 @@ impl FramePool {
                 self.make_room(&inner, needed)?;
                 inner.misses += 1;
                 let made = inner.make(&shelf);
-                // What lies free in other sizes may be what the system lacks.
+                // Free memory of other sizes may be what the system lacks.
                 let made = made.or_else(|_| {
-                    inner.give_up_all();
+                    inner.evict_all();
                     inner.make(&shelf)
                 });
                 made.map_err(|error| match inner.lent_frames() {
@@ -271,8 +254,8 @@ impl FramePool {
         Ok(Frame::lent(meta, store))
     }
 
-    /// Makes memory for this many frames of a size, as far as the budget goes, so that none has to be made while frames
-    /// run, and keeps as many. Memory that is never lent is never touched, and the system does not have to find it.
+    /// Allocates and keeps memory for this many frames of a size, as far as the budget allows, so that none is
+    /// allocated while frames run. Pages that are never touched take no physical memory.
     pub fn reserve(&self, frame_bytes: u64, count: usize) {
         let Ok(bytes) = usize::try_from(frame_bytes) else { return };
         let mut inner = self.lock();
@@ -287,7 +270,7 @@ impl FramePool {
             if made.saturating_add(frame_bytes) > self.shared.budget_bytes {
                 break;
             }
-            // What the system does not give ahead, a frame asks for again when it comes. Threads and codecs need some too.
+            // A frame requests again what the system refuses here. Threads and codecs need memory too.
             if NoMemory::probe(frame_bytes.saturating_mul(2).saturating_add(HEADROOM_BYTES)).is_err() {
                 break;
             }
@@ -297,7 +280,7 @@ impl FramePool {
         }
     }
 
-    /// A copy of a frame, for somebody who wants to edit what others hold too.
+    /// A copy of a shared frame, for editing.
     pub(crate) fn copy(&self, frame: &Frame) -> Result<Frame, PoolError> {
         let copy = self.lend(*frame.meta())?;
         copy.write().copy_from_slice(&frame.bytes());
@@ -305,7 +288,6 @@ impl FramePool {
         Ok(copy)
     }
 
-    /// What it has done and has.
     pub fn stats(&self) -> PoolStats {
         let inner = self.lock();
         let counts = &self.shared.counts;
@@ -324,12 +306,12 @@ impl FramePool {
         }
     }
 
-    /// Copies made for editing, without looking at anything else.
+    /// Copies made for editing.
     pub(crate) fn copies(&self) -> u64 {
         self.lock().copies
     }
 
-    /// Every frame that somebody holds, the oldest first: after a run, what was forgotten.
+    /// All held frames, the oldest first. After a run these are leaks.
     pub fn held(&self) -> Vec<HeldFrame> {
         let inner = self.lock();
         let owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -349,21 +331,21 @@ impl FramePool {
         held
     }
 
-    /// The name under which somebody was entered.
+    /// The name of a client in the ledger.
     pub(crate) fn name_of(&self, number: u64) -> Option<Arc<str>> {
         let owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(usize::try_from(number).ok()?).filter(|_| number > 0).cloned()
     }
 
-    /// Whether everybody may take what there is, without leaving anything for those behind them.
+    /// Sets whether clients may take everything, without leaving memory to downstream nodes.
     pub(crate) fn press(&self, pressed: bool) {
         self.shared.pressed.store(pressed, Ordering::Relaxed);
     }
 
-    /// Gives up all memory that nobody holds.
+    /// Frees all memory that is not lent.
     pub fn clear(&self) {
         let mut inner = self.lock();
-        inner.give_up_all();
+        inner.evict_all();
         inner.shelves.retain(|_, shelf| shelf.rows().stores.iter().any(Option::is_some));
     }
 
@@ -371,8 +353,8 @@ impl FramePool {
         self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up memory of other sizes, the longest unused first, until this many bytes fit the budget; and while there
-    /// is any, until they fit what should do.
+    /// Frees memory of other sizes, the longest unused first, until this many bytes fit the target. The budget must
+    /// hold; the target may be exceeded if nothing is free.
     fn make_room(&self, inner: &FramePoolState, needed: u64) -> Result<(), PoolError> {
         let budget = self.shared.budget_bytes;
         let made = || self.shared.counts.made_bytes.load(Ordering::Relaxed);
@@ -381,8 +363,8 @@ impl FramePool {
             let unused = inner.shelves.values().filter(|shelf| !shelf.rows().free.is_empty());
             match unused.min_by_key(|shelf| shelf.last_used.load(Ordering::Relaxed)) {
                 Some(shelf) => {
-                    let given_up = shelf.give_up(&mut shelf.rows());
-                    drop(given_up);
+                    let evicted = shelf.evict(&mut shelf.rows());
+                    drop(evicted);
                 }
                 None if made().saturating_add(needed) <= budget => break,
                 None => return Err(self.refusal(inner, needed, budget.saturating_sub(made()))),
@@ -406,15 +388,14 @@ impl FramePoolState {
         Arc::clone(self.shelves.entry(bytes).or_insert_with(make))
     }
 
-    /// Gives up everything that lies free.
-    fn give_up_all(&self) {
+    fn evict_all(&self) {
         for shelf in self.shelves.values() {
             let mut rows = shelf.rows();
-            while shelf.give_up(&mut rows).is_some() {}
+            while shelf.evict(&mut rows).is_some() {}
         }
     }
 
-    /// Makes memory for one more frame; the budget has room for it.
+    /// Allocates memory for one more frame; the caller has checked the budget.
     fn make(&mut self, shelf: &Arc<SizeShelf>) -> Result<Arc<FrameStore>, NoMemory> {
         let bytes = HostMemory::zeroed(shelf.bytes)?;
         let mut rows = shelf.rows();
@@ -431,9 +412,9 @@ impl FramePoolState {
         });
         if index == rows.stores.len() {
             rows.stores.push(None);
-            // Returning a frame must not allocate: there is a place for every store.
-            let places = rows.stores.len() - rows.free.len();
-            rows.free.reserve(places);
+            // Reserves an entry for every store, because returning a frame must not allocate.
+            let missing = rows.stores.len() - rows.free.len();
+            rows.free.reserve(missing);
         }
         rows.stores[index] = Some(Arc::clone(&store));
         drop(rows);

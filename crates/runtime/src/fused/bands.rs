@@ -1,9 +1,7 @@
-//! Bands: the rows of a frame, spread over threads.
+//! Bands: the rows of a frame, spread over threads, with scratch memory for each band.
 //!
-//! Owns how many bands a frame is worth, and how they are handed out, with a scratch for each.
-//! Does not know what is computed in them.
-//!
-//! Always: bands are whole rows and cover the frame; nothing is allocated once there is a scratch for each.
+//! Bands below 32,768 pixels are not spread, because waking a thread costs more. Bands are whole rows and cover the
+//! frame. Nothing is allocated once there is a scratch for each.
 
 use vramp_kernels::stored::PlaneRows;
 use vramp_kernels::{Pixel, RowScratch};
@@ -11,7 +9,7 @@ use vramp_plan::{LEAST_BAND_PIXELS, Size};
 
 use crate::memory::heap::{HeapTally, counted};
 
-/// Spreads rows over the threads of the pool that this runs in, or goes through them here.
+/// Spreads rows over the threads of the current pool, or visits them on this thread.
 pub(crate) fn bands(
     size: Size,
     pixels: &mut [Pixel],
@@ -33,7 +31,7 @@ pub(crate) fn bands(
     }
 }
 
-/// How many bands a frame is gone through in, with a scratch for each.
+/// The number of bands for a frame; ensures a scratch for each.
 pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<RowScratch>) -> usize {
     let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
     let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
@@ -43,7 +41,7 @@ pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<RowScratc
     count
 }
 
-/// The same for what is not stored as pixels: bands have an even number of rows, since two may share chroma.
+/// [`bands`] for planar formats: bands have an even number of rows, because two rows may share chroma.
 pub(crate) fn plane_bands(
     size: Size,
     rows: PlaneRows<'_>,
@@ -56,7 +54,7 @@ pub(crate) fn plane_bands(
     divide(0, rows, &mut scratch[..count], tally, &work);
 }
 
-/// Divides rows between as many as have a scratch, by halves: three planes can be cut at once that way without a list.
+/// Divides rows by halves, one share per scratch. Three planes can be split at once that way without allocating a list.
 fn divide(
     first: usize,
     mut rows: PlaneRows<'_>,
@@ -77,7 +75,7 @@ fn divide(
     }
 }
 
-/// Whether this thread is one of a pool's own: only there does spreading work not allocate.
+/// Whether this is a thread of a pool. Only there does spreading work not allocate.
 fn can_spread() -> bool {
     #[cfg(target_arch = "wasm32")]
     return false;

@@ -1,7 +1,7 @@
-//! Computes a frame of a fused unit: collects its inputs, takes all memory it needs, then runs the host's loop or records
-//! the device's kernels.
+//! Computes a frame of a fused unit: collects its inputs, requests all memory, then runs the host loop or records the
+//! device kernels.
 //!
-//! Always: all memory is there before the source is taken, so that a call that is refused memory can be repeated.
+//! Invariant: all memory is lent before the source is taken, so that a call that is refused memory can be repeated.
 
 use vramp_gpu::Buffer;
 use vramp_plan::{Format, Size, Space};
@@ -14,7 +14,7 @@ use super::{FusedUnit, NOTHING_YET};
 
 impl FusedUnit {
     pub(super) fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
-        // All memory before the source is taken: where it is short, the call is repeated.
+        // All memory before the source is taken, so that the call can be repeated if memory is short.
         let extra_inputs = self.extra_inputs(call, sizes)?;
         let nothing = match self.ports.source {
             Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
@@ -25,14 +25,14 @@ impl FusedUnit {
             None => None,
             Some(kernels) => {
                 let device_context =
-                    call.context.device_context().expect("a group on the device runs in the device's lane");
+                    call.context.device_context().expect("a fused unit on the device runs in the device lane");
                 let mut lent = LentBytes::default();
                 let there = |frame: &Frame| frame.buffer().map_or(0, Buffer::bytes);
                 let made = lent.and(device_context.lend(meta, &self.name), there)?;
                 let kept = lent.and(kernels.keep(device_context, &self.name, sizes), |kept| {
                     kept.as_ref().map_or(0, Buffer::bytes)
                 })?;
-                // A frame that was made on the host while the device was away may still come.
+                // A frame that was made on the host while the device was unavailable may still arrive.
                 let source = self.ports.source.and_then(|port| call.inputs.get_mut(port)?.as_mut());
                 if let Some(frame) = source.filter(|frame| frame.space() == Space::Cpu) {
                     *frame = lent.and(device_context.raise(frame.clone(), &self.name), there)?;
@@ -43,7 +43,7 @@ impl FusedUnit {
             }
         };
         let port = self.ports.source;
-        // Editing twice would not be the same; everything else can be computed again.
+        // Editing twice would change the result; everything else can be computed again.
         let in_place = call.context.times() == 1
             && self.program.edits_in_place()
             && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);
@@ -59,12 +59,12 @@ impl FusedUnit {
         let (Some((made, kept)), Some(kernels)) = (on_device, &mut self.kernels) else {
             return Ok(self.compute_on_host(call, sizes, source, &extra_inputs, on_host));
         };
-        let device_context = call.context.device_context().expect("a group on the device runs in the device's lane");
+        let device_context = call.context.device_context().expect("a fused unit on the device runs in the device lane");
         kernels.record(device_context, &self.params, sizes, source.as_ref(), &extra_inputs, (&made, kept.as_ref()))?;
         Ok(made)
     }
 
-    /// The pictures beside the source, each of the size of what reads it; those of a head are of any size.
+    /// The images beside the source. Those of functions have the size of their function; those of a head have any size.
     fn extra_inputs(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<ExtraFrames, HandlerError> {
         let mut extra_inputs = ExtraFrames::new();
         let before_head = self.recipe.before.iter().filter(|function| function.extra_input()).count();
@@ -84,7 +84,7 @@ impl FusedUnit {
         Ok(extra_inputs)
     }
 
-    /// A picture where nothing has come: transparent black.
+    /// A transparent black image, for an input that has brought nothing.
     fn nothing(&mut self, call: &mut Call<'_>, size: Size) -> Result<Frame, HandlerError> {
         if let Some(frame) = self.nothing.iter().find(|frame| frame.meta().size == size) {
             return Ok(frame.clone());
@@ -113,7 +113,7 @@ impl FusedUnit {
         Ok(frame)
     }
 
-    /// What is made from a frame.
+    /// Metadata of the output.
     fn made(&self, size: Size) -> Meta {
         let format = self.recipe.into.map_or(Format::Rgba8, |stored| stored.format);
         Meta { yuv: self.yuv, fields: self.fields, ..Meta::new(format, size) }

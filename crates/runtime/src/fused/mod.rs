@@ -1,12 +1,11 @@
-//! Fused units: pixel handlers that run as one kernel, a fusion group of the plan at work.
+//! Fused units: the pixel handlers of one fusion group, run as one kernel behind the [`FrameHandler`] interface.
 //!
-//! Owns the members of a unit and what the engine sees of them: one frame handler. Their parameters are in [`params`],
-//! their joined recipe in [`recipe`], what is computed from both in [`compute`], [`on_host`] and [`on_device`]; [`reload`]
-//! swaps a member that has changed.
-//! Does not decide which handlers are fused: the plan does.
+//! [`params`] collects the members' parameters, [`recipe`] joins their parts, [`compute`], [`on_host`] and
+//! [`on_device`] make the frames, and [`reload`] replaces a member whose file has changed. The plan decides which
+//! handlers are fused.
 //!
-//! Always: the output is completely written; fused or one by one, on either side, the pixels are the same; sizes come
-//! with each frame, so a stream may change them.
+//! Invariants: the output is completely written. Fused or one by one, on the CPU or the GPU, the pixels are the same.
+//! Sizes come with each frame, so that a stream may change them.
 
 mod bands;
 mod compute;
@@ -46,49 +45,48 @@ pub struct FusedUnit {
     rate: Option<Rate>,
     ports: FusedPorts,
     scratch: Vec<RowScratch>,
-    /// The member that the last call came to before it failed or filtered its frame out.
+    /// The member that the last call had reached when it failed or filtered its frame.
     failed: Option<usize>,
-    /// Transparent pictures, for inputs that have brought nothing yet.
+    /// Transparent frames for inputs that have brought nothing yet, by size.
     nothing: SmallVec<[Frame; 2]>,
     /// How its kernels are spread over a device.
     variant: Variant,
-    /// The sizes for which its threads found the memory they work in.
+    /// The sizes for which scratch memory of all threads was found.
     fitted: Option<(Size, Size)>,
-    /// How far the parameters of the last frame are filled in: what a repeated call goes on with.
+    /// How far the parameters of the last frame are filled in. A repeated call continues here.
     progress: Option<ParamProgress>,
-    /// How luma and chroma of what is made are tagged, and its fields.
+    /// Tags and fields of the output.
     yuv: Yuv,
     fields: Option<[u8; 3]>,
     kernels: Option<DeviceKernels>,
-    /// What is compiled meanwhile, where a member has changed.
+    /// A changed member that is being compiled.
     #[cfg(not(target_arch = "wasm32"))]
     pending_reload: Option<PendingReload>,
-    /// A member whose change went with a device.
+    /// A member whose reload was lost with a device.
     #[cfg(not(target_arch = "wasm32"))]
     lost_reload: Option<usize>,
 }
 
-/// The size of a head's picture that has brought nothing yet: scaled to any size it stays transparent.
+/// Size of a head's image that has brought nothing yet: scaled to any size it stays transparent.
 const NOTHING_YET: Size = Size { width: 1, height: 1 };
 
-/// Which inputs of a group are what.
+/// The inputs of a fused unit.
 #[derive(Debug, Clone)]
 pub struct FusedPorts {
-    /// The input that the head reads; none for generators.
+    /// The input that the head reads; `None` for generators.
     pub source: Option<usize>,
-    /// The other pictures: those that the head reads beside its source, then one for each function that reads one, in
+    /// The other images: those that the head reads beside its source, then one for each function that reads one, in
     /// their order.
     pub extra_inputs: Vec<ExtraInput>,
-    /// The size of what comes in where nothing has come yet, and of what a generator makes.
+    /// The source size before the first frame, and the size that a generator makes.
     pub size: Size,
-    /// Bytes of small data that were planned for.
+    /// Planned bytes of small data.
     pub small_bytes: u64,
 }
 
-/// A picture that a group reads beside its source.
+/// An image that a fused unit reads beside its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtraInput {
-    /// The input that brings it.
     pub port: usize,
     /// The member that reads it.
     pub member: usize,
@@ -96,7 +94,6 @@ pub struct ExtraInput {
 
 struct FusedMember {
     handler: Box<dyn PixelHandler>,
-    /// How many parts it has.
     parts: usize,
 }
 
@@ -137,7 +134,7 @@ impl FusedUnit {
 impl FrameHandler for FusedUnit {
     fn start(&mut self) -> Result<(), HandlerError> {
         for (at, member) in self.members.iter_mut().enumerate() {
-            // Said first, for the case that it panics.
+            // Set first, in case it panics.
             self.failed = Some(at);
             member.handler.start()?;
         }
@@ -180,7 +177,7 @@ impl FrameHandler for FusedUnit {
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
         vramp_gpu::now(self.compile(device))?;
-        // What was being compiled was for the device before, and may be why that is gone.
+        // The kernel was being compiled for the previous device, and may be why that is gone.
         self.lost_reload = self.pending_reload.take().map(|pending_reload| pending_reload.member).or(self.lost_reload);
         Ok(())
     }

@@ -1,7 +1,9 @@
-//! A fused unit on the device: its kernels, what they bind, and what a call is lent.
+//! A fused unit on the device: compiles its kernels, records its dispatches, and keeps its small data there.
 //!
-//! Owns the compilation of its kernels, the recording of a group's dispatches and the buffer of its small data.
-//! Does not decide parameters or sizes: the group has them.
+//! **Small data** (overlay images, the coverage of text) have one buffer per fused unit, with room to grow. A change is
+//! recorded with the parameters, in the same staging memory and the same submit, and the queue orders it after the
+//! kernels that still read the old content. So bind groups stay the same and nothing waits. Small data are sent only
+//! when they differ, and do not count as uploads: an upload is a frame.
 
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use crate::lane::context::DeviceContext;
 
 use super::FusedUnit;
 
-/// The pictures that a group reads beside its source.
+/// The images that a fused unit reads beside its source.
 pub(super) type ExtraFrames = SmallVec<[Frame; 8]>;
 
 impl FusedUnit {
@@ -28,7 +30,8 @@ impl FusedUnit {
         self.tuned(device, &Variants::default()).await
     }
 
-    /// As `on`, spread over the device like this; a workgroup that is too large for it is the usual one.
+    /// As [`FusedUnit::on`], with tuned workgroups. A workgroup that is too large for the device falls back to the
+    /// default.
     pub async fn tuned(mut self, device: &Device, variants: &Variants) -> Result<FusedUnit, DeviceError> {
         self.variant = variants.of(self.recipe.class());
         self.compile(device).await?;
@@ -48,7 +51,7 @@ impl FusedUnit {
         Ok(())
     }
 
-    /// Runs on the device with these from now on.
+    /// Runs on the device with these kernels from now on.
     pub(super) fn put_kernels(&mut self, kernels: Vec<DeviceKernel>) {
         let inputs_before_head = self.recipe.before.iter().filter(|function| function.extra_input()).count();
         let whole = self.recipe.whole.clone();
@@ -62,27 +65,27 @@ impl FusedUnit {
     }
 }
 
-/// A group's kernels on the device, one per pass.
+/// The kernels of a fused unit on the device, one per pass.
 pub(super) struct DeviceKernels {
     pub(super) kernels: Vec<DeviceKernel>,
-    /// The first of two passes, where there are two.
+    /// The first of two passes, if there are two.
     pub(super) first: Option<First>,
-    /// Pictures that functions before the head read.
+    /// Number of images that functions before the head read.
     pub(super) inputs_before_head: usize,
-    /// How what is made is stored; none where that is as pixels.
+    /// Stored format of the output; `None` for pixels.
     pub(super) into: Option<&'static StoredFormat>,
-    /// The user's kernel that it is, where it is one.
+    /// The user's kernel for the whole frame, if it is one.
     pub(super) whole: Option<Arc<OwnKernel>>,
-    /// Whether any of them reads small data.
+    /// Whether any kernel reads small data.
     pub(super) reads_small: bool,
-    /// The small data as they are on the device. One buffer for the whole run: the queue keeps a new content behind
-    /// the kernels that read the old one, and the bind groups stay the same.
+    /// Small data on the device. One buffer for the whole run: the queue orders new content after the kernels that read
+    /// the old, and bind groups stay the same.
     pub(super) small: Option<Buffer>,
     pub(super) small_words: Vec<u32>,
 }
 
 impl DeviceKernels {
-    /// Memory between two passes.
+    /// The intermediate buffer between two passes.
     pub(super) fn keep(
         &self,
         device_context: &DeviceContext,
@@ -109,7 +112,7 @@ impl DeviceKernels {
             let mut bound: SmallVec<[&Buffer; 12]> = SmallVec::new();
             bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
             bound.extend(kept.filter(|_| second.is_some()));
-            // Each pass binds the pictures of its own functions: those before the head first, those after it last.
+            // Each pass binds the images of its own functions: those before the head first, those after it last.
             let from = if reads_source { 0 } else { self.inputs_before_head };
             let to = if first.is_some() { self.inputs_before_head } else { extra_inputs.len() };
             bound.extend(extra_inputs[from..to].iter().filter_map(Frame::buffer));
@@ -126,7 +129,7 @@ impl DeviceKernels {
                 if whole.writes_first() {
                     bound.reverse();
                 }
-                // Cleared, so that no pixels of an earlier frame show through where it leaves some out.
+                // Cleared, so that no pixels of an earlier frame show through if the kernel leaves some out.
                 made.buffer().into_iter().for_each(|buffer| device_context.recording.zero(buffer));
             }
             device_context.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
@@ -134,7 +137,7 @@ impl DeviceKernels {
         Ok(())
     }
 
-    /// Brings the small data to the device where they have changed.
+    /// Sends the small data if they have changed.
     pub(super) fn send_small(
         &mut self,
         device_context: &mut DeviceContext,
@@ -147,8 +150,8 @@ impl DeviceKernels {
         }
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
-            let fits = |wanted: u64| wanted <= device_context.device().limits().binding_bytes;
-            // What is more than was planned for may grow further, such as text by a few letters.
+            let fits = |bytes: u64| bytes <= device_context.device().limits().binding_bytes;
+            // Data beyond the plan may grow further, such as text by a few letters.
             let planned = bytes <= planned_bytes;
             let wanted = if planned { planned_bytes } else { (2 * bytes).next_power_of_two() };
             let small = device_context.device().lend(if fits(wanted) { wanted } else { bytes }, owner)?;
@@ -166,8 +169,8 @@ impl DeviceKernels {
     }
 }
 
-/// What one call has been lent so far. A call that is refused more gives it all back, so its error asks for all of it: what
-/// is available and what others hold then come to the budget.
+/// The bytes lent to one call so far. A call that is refused more returns all of them, so its error requests the total:
+/// then the available bytes and those held by others add up to the budget.
 #[derive(Default)]
 pub(super) struct LentBytes(u64);
 

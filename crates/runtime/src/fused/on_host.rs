@@ -14,8 +14,8 @@ use super::on_device::ExtraFrames;
 use super::survey::survey;
 
 impl FusedUnit {
-    /// An estimate of what threads need beside the frames: some rows each, and the whole source where rows of it are made
-    /// before a head that jumps about in it.
+    /// Estimated scratch bytes of all threads: some rows each, and the whole source if its pixels are changed before a
+    /// head that reads them in any order.
     pub(super) fn scratch_bytes(&self, threads: usize, (source, made): (Size, Size)) -> u64 {
         const ROWS: u64 = 64;
         const PIXEL_BYTES: u64 = 16;
@@ -43,9 +43,9 @@ impl FusedUnit {
         let threads = (call.context.thread_count(), &**call.context.tally());
         let times = call.context.times();
         let Some(mut made) = made else {
-            let mut edited = source.expect("what is edited in place is there");
+            let mut edited = source.expect("in-place editing was chosen because there is a source");
             {
-                let mut bytes = edited.fill().expect("its only holder may change it");
+                let mut bytes = edited.fill().expect("in-place editing was chosen because this is the sole holder");
                 let frame = KernelFrame { size, source: None, extra_inputs: &pictures, small, words };
                 let program = &self.program;
                 let seen = KernelFrame { source: Picture::new(size, pixels(&bytes)), ..frame };

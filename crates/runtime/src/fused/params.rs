@@ -1,9 +1,7 @@
-//! Filling in a frame's parameters, member by member.
+//! Fills in a frame's parameters, member by member.
 //!
-//! Owns how far that has come, so that a call which is repeated, for lack of memory or because a member is tried again, goes
-//! on where it was.
-//!
-//! Always: a member is asked once for a frame, unless it failed; the member that a call came to last is known.
+//! Progress is kept, so that a repeated call (for lack of memory, or because a member is retried) continues where it
+//! was. A member is called once for a frame, unless it failed. The member that a call reached last is known.
 
 use smallvec::SmallVec;
 use vramp_plan::{Format, Size};
@@ -18,11 +16,10 @@ use super::{ExtraInput, FusedUnit, NOTHING_YET};
 /// How far a frame's parameters are filled in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ParamProgress {
-    /// The frame's number.
     pub(super) number: u64,
-    /// The sizes of source and output.
+    /// Source and output.
     pub(super) sizes: (Size, Size),
-    /// The member to ask next, its first part, the size that it is given, and how luma and chroma are tagged there.
+    /// The next member, its first part, the size of its source, and the tags of its source.
     pub(super) member: usize,
     pub(super) part: usize,
     pub(super) here: Size,
@@ -30,7 +27,8 @@ pub(super) struct ParamProgress {
 }
 
 impl FusedUnit {
-    /// Asks a generator for its parameters ahead of its call, which then goes on with the next member; whether it has ended.
+    /// Calls a generator for its parameters ahead of the node's call, which then continues with the next member.
+    /// Returns whether the generator has ended.
     pub(super) fn peek(&mut self, now: Now) -> bool {
         if self.progress.is_some_and(|progress| progress.number == now.number) {
             return false;
@@ -44,13 +42,13 @@ impl FusedUnit {
         match self.fill_member(progress, now) {
             Ok(Ok(progress)) => self.progress = Some(progress),
             Ok(Err(Flow::Ended)) => return true,
-            // The call asks again.
+            // The call will request them again.
             Ok(Err(Flow::Produced | Flow::Filtered)) | Err(_) => self.progress = None,
         }
         false
     }
 
-    /// Begins a frame: its sizes, and room for its parameters.
+    /// Begins a frame: determines its sizes and resets its parameters.
     fn begin_progress(&mut self, call: &Call<'_>) -> Result<ParamProgress, HandlerError> {
         let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
         let source = match coming {
@@ -59,9 +57,9 @@ impl FusedUnit {
         };
         self.fields = coming.and_then(|meta| meta.fields);
         self.check_format(coming)?;
-        self.tell_pictures(call, source);
+        self.announce_sizes(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
-        // Before members make their tables: those and rows of threads are allocated in ways that cannot fail.
+        // Before members build their tables: those, and the threads' rows, are allocated in ways that cannot fail.
         if self.kernels.is_none() && self.fitted != Some((source, size)) {
             NoMemory::probe(self.scratch_bytes(call.context.thread_count(), (source, size)))?;
             self.fitted = Some((source, size));
@@ -71,8 +69,8 @@ impl FusedUnit {
         Ok(ParamProgress { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
     }
 
-    /// Asks every member for its parameters, each once for a frame: after a failure it goes on with the member that failed.
-    /// Hands back the sizes of source and output.
+    /// Calls every member for its parameters, once per frame; after a failure it continues with the member that failed.
+    /// Returns the sizes of source and output.
     pub(super) fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
         let begun = self.progress.filter(|progress| progress.number == call.now().number);
         let mut progress = match begun {
@@ -92,8 +90,8 @@ impl FusedUnit {
         Ok(Ok(progress.sizes))
     }
 
-    /// Asks the next member for its parameters. One that failed before it gave any is asked again by a repeated call; after
-    /// anything else that call begins anew, since parameters that were given cannot be taken back.
+    /// Calls the next member for its parameters. If it failed before it wrote any, a repeated call continues with it.
+    /// Otherwise that call begins anew, because written parameters cannot be taken back.
     fn fill_member(
         &mut self,
         mut progress: ParamProgress,
@@ -122,37 +120,38 @@ impl FusedUnit {
         Ok(Ok(progress))
     }
 
-    /// The pictures that a member's functions read have to be of its size; those of a head may be of any.
+    /// Images that a member's functions read must have the member's size; those of a head may have any.
     fn check_extra_inputs(&self, call: &Call<'_>, progress: &ParamProgress) -> Result<(), HandlerError> {
-        let wanted = progress.here;
+        let expected = progress.here;
         for extra in
             self.ports.extra_inputs.iter().skip(self.recipe.pictures).filter(|extra| extra.member == progress.member)
         {
-            if let Some(has) = call.input(extra.port).map(|frame| frame.meta().size).filter(|has| *has != wanted) {
+            if let Some(has) = call.input(extra.port).map(|frame| frame.meta().size).filter(|has| *has != expected) {
                 return Err(HandlerError::failed(format!(
-                    "its inputs are {wanted} and {has}; put a `resize size={wanted}` in front of the second"
+                    "its inputs are {expected} and {has}; put `resize size={expected}` before the second"
                 )));
             }
         }
         Ok(())
     }
 
-    /// Kernels are made for one format: what comes in another, or not at all, cannot be read.
+    /// Kernels are compiled for one format and can read no other; nor can they read an input that has brought nothing.
     fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
         let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
         match coming.map(|meta| meta.format) {
             Some(format) if format != wanted => Err(HandlerError::failed(format!(
-                "it was given a frame in {format}, and its input was planned as {wanted}; put `convert {wanted}` in front"
+                "it received a frame in {format}, but its input was planned as {wanted}; put `convert {wanted}` \
+                 before it"
             ))),
             None if wanted != Format::Rgba8 => {
-                Err(HandlerError::failed(format!("it reads {wanted}, and nothing has come yet")))
+                Err(HandlerError::failed(format!("it reads {wanted}, but no frame has come yet")))
             }
             _ => Ok(()),
         }
     }
 
-    /// Tells the head's handler how large its pictures are, where it reads several.
-    fn tell_pictures(&mut self, call: &Call<'_>, source: Size) {
+    /// Passes the sizes of all images to the head's handler, if it reads several.
+    fn announce_sizes(&mut self, call: &Call<'_>, source: Size) {
         let pictures = &self.ports.extra_inputs[..self.recipe.pictures.min(self.ports.extra_inputs.len())];
         if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {
             let size = |extra: &ExtraInput| call.input(extra.port).map_or(NOTHING_YET, |frame| frame.meta().size);

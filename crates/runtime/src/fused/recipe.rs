@@ -1,17 +1,13 @@
-//! What the parts of several handlers become when they are joined into one kernel.
+//! Joins the parts of several handlers into one kernel recipe: functions before the head, the head, functions after it,
+//! and the stored formats on both sides.
 //!
-//! Owns the order of the parts: functions before the head, the head, functions after it; the formats of what is
-//! read and written; and where each finds its parameters.
-//! Does not hold handlers, and compiles nothing.
-//!
-//! Always: places are in the order in which handlers give their parameters.
+//! It compiles nothing. `places` are in the order in which handlers write their parameters.
 
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::{ParamLayout, Recipe, RowProgram};
 
 use crate::handler::{ParamPlace, Part};
 
-/// Parts that were joined.
 pub(crate) struct FusedRecipe {
     pub(crate) recipe: Recipe,
     pub(crate) layout: ParamLayout,

@@ -1,7 +1,7 @@
-//! Reloads a member of a fused unit: compiles new kernels on a thread while the old ones run, and swaps them between two
-//! frames.
+//! Reloads a member of a fused unit: compiles new kernels on a thread while the old ones run, and swaps them between
+//! two frames.
 //!
-//! Always: the group goes on as it is until the answer is there, and for good where it is no.
+//! The unit runs unchanged until compilation has finished, and stays unchanged if it failed.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
@@ -14,27 +14,27 @@ use crate::observe::monitor::RunEvent;
 use super::recipe::FusedRecipe;
 use super::{FusedMember, FusedUnit};
 
-/// A group in the making.
+/// A reload whose kernels are being compiled.
 pub(super) struct PendingReload {
     pub(super) recipe: FusedRecipe,
-    /// Which member changes.
+    /// The member that changes.
     pub(super) member: usize,
-    /// Who it will be.
+    /// Its replacement.
     pub(super) handler: Box<dyn PixelHandler>,
-    /// How many parts that one has.
+    /// Number of parts of the replacement.
     pub(super) parts: usize,
     answer: Receiver<Result<Vec<DeviceKernel>, String>>,
 }
 
-/// Compilers nest as deep as the text they are given.
+/// Compilers recurse as deep as the source text nests.
 const STACK_BYTES: usize = 16 << 20;
 
 impl FusedUnit {
-    /// Lets a member be followed by another one, once its kernels are there; between two frames.
+    /// Starts the reload of a changed member, and swaps it in once its kernels are compiled; called between two frames.
     pub(super) fn reload_changed(&mut self, call: &mut Call<'_>) {
         if let Some(member) = self.lost_reload.take() {
             let handler = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
-            let problem = "the device was lost while it was compiled; save it once more to try again".to_owned();
+            let problem = "the device was lost while it was being compiled; save the file again to retry".to_owned();
             call.context.report(&RunEvent::NotReloaded { handler, problem });
         }
         if let Some(pending_reload) = &mut self.pending_reload {
@@ -71,7 +71,7 @@ impl FusedUnit {
         }
     }
 
-    /// Begins to compile what it becomes with another member at this place.
+    /// Starts to compile the unit with a replaced member.
     fn begin_reload(&mut self, device: &Device, at: usize, handler: Box<dyn PixelHandler>) {
         let mut parts: Vec<Vec<Part>> = self.members.iter().map(|member| member.handler.parts()).collect();
         parts[at] = handler.parts();
@@ -80,7 +80,7 @@ impl FusedUnit {
 }
 
 impl PendingReload {
-    /// Begins to compile what the parts of all members become, one of which is new.
+    /// Starts to compile the joined parts of all members, one of which is new.
     pub(super) fn begin(
         name: &str,
         device: &Device,
@@ -92,7 +92,7 @@ impl PendingReload {
         let (send, answer) = sync_channel(1);
         let (shaders, device) = (recipe.recipe.shaders_as(name, variant), device.clone());
         let compiling = std::thread::Builder::new().name("vramp compiler".to_owned()).stack_size(STACK_BYTES);
-        // Where there is no thread, the sender is dropped with the closure, which is an answer too.
+        // If no thread can be started, the sender is dropped with the closure, and `compiled` reports that.
         let _ = compiling.spawn(move || {
             let compiled: Result<Vec<_>, _> = shaders.iter().map(|shader| device.prepare(shader)).collect();
             let _ = send.send(compiled.map_err(|problem| problem.to_string()));
@@ -100,12 +100,12 @@ impl PendingReload {
         PendingReload { recipe, member, parts: parts[member].len(), handler, answer }
     }
 
-    /// What came of it; none while it is not known.
+    /// The compiled kernels or the error; `None` while compiling.
     pub(super) fn compiled(&mut self) -> Option<Result<Vec<DeviceKernel>, String>> {
         match self.answer.try_recv() {
             Ok(answer) => Some(answer),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err("there was no thread to compile it".to_owned())),
+            Err(TryRecvError::Disconnected) => Some(Err("no thread could be started to compile it".to_owned())),
         }
     }
 }

@@ -1,9 +1,7 @@
-//! Surveys: a whole source gone over before any row is made.
+//! Surveys: a pass over the whole source before any row is made, spread over threads.
 //!
-//! Owns how its rows are spread over threads, and that every band then knows what all of them have found.
-//! Does not know what is looked for: the program does.
-//!
-//! Always: the result does not depend on how many threads there are; nothing is allocated once the scratch has grown.
+//! The program decides what is collected; afterwards every band knows the combined result. The result does not depend
+//! on the number of threads, and nothing is allocated once the scratch memory has grown.
 
 use vramp_kernels::{KernelFrame, RowProgram, RowScratch};
 
@@ -12,7 +10,7 @@ use crate::memory::heap::HeapTally;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::heap::counted;
 
-/// Goes over a frame's source, where a program asks for it, and leaves in every scratch what was found.
+/// Surveys a frame's source, if the program needs it, and leaves the result in every scratch.
 #[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "allocations are counted by threads"))]
 pub(crate) fn survey(
     program: &RowProgram,
@@ -23,7 +21,7 @@ pub(crate) fn survey(
     let Some(source) = frame.source.filter(|_| program.surveys()) else { return };
     let height = source.size.height;
     let parts = band_count(source.size, threads, scratch);
-    // What is made may be of another size, and have more bands.
+    // The output may have another size, and more bands.
     band_count(frame.size, threads, scratch);
     if parts == 1 {
         program.survey(frame, 0..height, &mut scratch[0]);

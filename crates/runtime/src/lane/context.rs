@@ -1,9 +1,7 @@
-//! Lane contexts: what a lane has to work with.
+//! Lane contexts: what a lane works with. Its host pool, its number of threads, its device, its event listener and its
+//! trace track.
 //!
-//! Owns a lane's hold on the host pool, its share of threads, its context at the device, and where it reports to.
-//! Does not fire anything and does not play what is recorded: lanes do.
-//!
-//! Always: there is one context per lane, so nothing in it is waited for.
+//! Each lane has its own context, so that nothing in it is locked.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,10 +19,10 @@ use crate::observe::monitor::RunEvent;
 use crate::observe::sink_counter::SinkCounter;
 use crate::observe::trace::{SpanKind, TraceSpan, Track};
 
-/// Who hears what happens while it happens.
+/// Receives events while the run continues.
 pub type Listener = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
-/// What a lane has to work with.
+/// What a lane works with.
 pub struct LaneContext {
     pool: FramePool,
     threads: usize,
@@ -35,38 +33,36 @@ pub struct LaneContext {
     sink_counter: Option<Arc<SinkCounter>>,
     track: Option<Track>,
     stopper: Option<Stopper>,
-    /// A frame that was lent ahead for whoever is called next.
+    /// A frame reserved for the next call.
     aside: Cell<Option<Frame>>,
 }
 
-/// What a lane has at its device: what it records lies here until it is played.
+/// A lane's device, with the recording that has not been played yet.
 pub struct DeviceContext {
     device: Device,
-    /// What was recorded since the last play.
+    /// Everything recorded since the last play.
     pub(crate) recording: Recording<Buffer, UploadSource>,
-    /// What the device is to finish before its node goes on, in the order in which it was recorded.
+    /// What the device must finish before a node can continue, in recording order.
     pub(crate) requests: Vec<LaneRequest>,
 }
 
-/// What a node waits for.
+/// A result that a node waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LaneRequest {
-    /// The bytes of this frame.
+    /// The bytes of a frame with this metadata.
     Download(Meta),
-    /// That a frame is finished: it ends here.
+    /// The completion of a frame that ends on the device.
     Finished,
 }
 
-/// Host bytes that are on their way to the device.
+/// Host bytes in transfer to the device; held until they are sent.
 pub enum UploadSource {
-    /// Those of a frame, which is held until they are gone.
     Frame(Frame),
-    /// Others, likewise.
     Bytes(HostBytes),
 }
 
 impl LaneContext {
-    /// A place with this pool, and one thread.
+    /// A context with this pool, on one thread.
     pub fn new(pool: FramePool) -> LaneContext {
         LaneContext {
             pool,
@@ -82,14 +78,14 @@ impl LaneContext {
         }
     }
 
-    /// Lets bands of rows be spread over this many threads, where the lane runs in a pool that has them.
+    /// Lets bands of rows be spread over this many threads, if the lane runs in a pool that has them.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> LaneContext {
         self.threads = threads.max(1);
         self
     }
 
-    /// Computes every band this many times, which changes nothing but how long it takes: for tests of placement.
+    /// Computes every band this many times. It only takes longer; for tests of placement.
     #[doc(hidden)]
     #[must_use]
     pub fn slowed(mut self, times: u32) -> LaneContext {
@@ -101,24 +97,24 @@ impl LaneContext {
         self.times
     }
 
-    /// Puts it at a device.
+    /// Attaches a device.
     #[must_use]
     pub fn at(mut self, device: Device) -> LaneContext {
         self.device_context = Some(DeviceContext { device, recording: Recording::default(), requests: Vec::new() });
         self
     }
 
-    /// Takes it away from a device that is gone.
+    /// Detaches a lost device.
     pub(crate) fn leave(&mut self) {
         self.device_context = None;
     }
 
-    /// Puts it at another device.
+    /// Attaches another device.
     pub(crate) fn enter(&mut self, device: Device) {
         self.device_context = Some(DeviceContext { device, recording: Recording::default(), requests: Vec::new() });
     }
 
-    /// Lets calls see when the pipeline is asked to end.
+    /// Lets calls see that the pipeline is ending.
     #[must_use]
     pub(crate) fn stopper(mut self, stopper: Stopper) -> LaneContext {
         self.stopper = Some(stopper);
@@ -129,33 +125,32 @@ impl LaneContext {
         self.stopper.as_ref().is_some_and(Stopper::is_ending)
     }
 
-    /// Tells somebody what happens.
     #[must_use]
     pub fn listener(mut self, listener: Listener) -> LaneContext {
         self.listener = Some(listener);
         self
     }
 
-    /// Counts frames that reach a sink here.
+    /// Counts frames that reach a sink in this lane.
     #[must_use]
     pub(crate) fn counting_sinks(mut self, sink_counter: Arc<SinkCounter>) -> LaneContext {
         self.sink_counter = Some(sink_counter);
         self
     }
 
-    /// Draws what is done here on a track.
+    /// Records the lane's calls on a track of the timeline.
     #[must_use]
     pub(crate) fn drawing(mut self, track: Option<Track>) -> LaneContext {
         self.track = track;
         self
     }
 
-    /// Whether everything that is done here is drawn.
+    /// Whether every call is recorded on a timeline.
     pub(crate) fn is_traced(&self) -> bool {
         self.track.is_some()
     }
 
-    /// A node, by its place in the lane, has taken a frame.
+    /// Records a call; `node` is the position in the lane.
     pub(crate) fn span(&self, node: usize, frame: u64, begin: Duration, end: Duration) {
         if let Some(track) = &self.track {
             let (begin_ns, end_ns) = (begin.as_nanos() as u64, end.as_nanos() as u64);
@@ -163,31 +158,29 @@ impl LaneContext {
         }
     }
 
-    /// A sink has taken this many frames.
+    /// Reports that a sink has taken this many frames so far.
     pub(crate) fn sunk(&self, frames: u64) {
         if let Some(sink_counter) = &self.sink_counter {
             sink_counter.sunk(frames);
         }
     }
 
-    /// Counts heap allocations here.
+    /// Sets the tally of heap allocations.
     #[must_use]
     pub fn counting(mut self, tally: Arc<HeapTally>) -> LaneContext {
         self.tally = tally;
         self
     }
 
-    /// Where heap allocations are counted.
     pub fn tally(&self) -> &Arc<HeapTally> {
         &self.tally
     }
 
-    /// The host's pool.
     pub fn pool(&self) -> &FramePool {
         &self.pool
     }
 
-    /// Lends in this name from now on, for a frame of this number.
+    /// Sets the client and frame number for the following loans.
     #[inline]
     pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
         self.pool.serve(owner, frame);
@@ -196,19 +189,19 @@ impl LaneContext {
         }
     }
 
-    /// Lends a frame ahead, for whoever is called next, where this many bytes can still be lent to others afterwards.
+    /// Reserves a frame for the next call, if this many bytes can still be lent afterwards.
     pub(crate) fn set_aside(&self, meta: Meta, leave_bytes: u64) -> Result<(), PoolError> {
         self.aside.set(None);
         self.aside.set(Some(self.pool.lend_leaving(meta, leave_bytes)?));
         Ok(())
     }
 
-    /// Gives back what was lent ahead and not taken.
+    /// Returns a reserved frame that was not used.
     pub(crate) fn clear_aside(&self) {
         self.aside.set(None);
     }
 
-    /// The frame that was lent ahead, where it is of this size; otherwise it makes room for another.
+    /// The reserved frame if it has this size; otherwise it is returned to the pool.
     pub(crate) fn take_aside(&self, meta: Meta) -> Option<Frame> {
         let bytes = |meta: &Meta| meta.format.frame_bytes(meta.size);
         let mut frame = self.aside.take().filter(|frame| bytes(frame.meta()) == bytes(&meta))?;
@@ -216,19 +209,17 @@ impl LaneContext {
         Some(frame)
     }
 
-    /// Counts a wait for memory.
     pub(crate) fn count_wait(&self) {
         if let Some(sink_counter) = &self.sink_counter {
             sink_counter.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
-    /// Threads that bands may be spread over.
     pub fn thread_count(&self) -> usize {
         self.threads
     }
 
-    /// The context at the device; none for lanes of the host.
+    /// The lane's device; `None` on host lanes.
     pub fn device_context(&mut self) -> Option<&mut DeviceContext> {
         self.device_context.as_mut()
     }
@@ -241,17 +232,16 @@ impl LaneContext {
 }
 
 impl DeviceContext {
-    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Device memory for a new frame.
+    /// Lends device memory for a new frame.
     pub fn lend(&self, meta: Meta, owner: &Arc<str>) -> Result<Frame, DeviceError> {
         Ok(Frame::on_device(meta, self.device.lend(meta.format.frame_bytes(meta.size), owner)?))
     }
 
-    /// Brings a frame to the device, unless it is there.
+    /// Uploads a frame, unless it is on the device already.
     pub fn raise(&mut self, frame: Frame, owner: &Arc<str>) -> Result<Frame, DeviceError> {
         if frame.space() == Space::Gpu {
             return Ok(frame);

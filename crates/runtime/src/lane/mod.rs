@@ -1,11 +1,12 @@
-//! Lanes: nodes that run one after another, on one thread or stepped from outside.
+//! A lane: nodes that run one after another, on one thread or stepped from outside.
 //!
-//! Owns the nodes of a lane, its wake signal, its context, and the loop that lets them fire. The device's lane has its nodes
-//! in segments and plays what they record, one submit each.
-//! Does not know other lanes: links and wake signals are all they share.
+//! The device lane has its nodes in segments and plays what each segment records as one submit. There is one such lane
+//! per device, and a full ring after one segment does not block the others. In each step it receives finished
+//! downloads, plays what could not be played before, and then lets the latest segment that can move fire: frames leave
+//! before others enter. `--in-flight` bounds the submissions in flight, `--batch` puts several frames into one submit.
 //!
-//! Always: a lane that can do nothing waits for its wake signal or for the device, never long, so stopping it is waking it;
-//! the latest segment that can move goes first, so frames leave before others come.
+//! Lanes share only links and wake signals. An idle lane waits for its signal, or for the device if only the device can
+//! let it move. No wait is long, so that waking a lane suffices to stop it.
 
 pub(crate) mod context;
 mod recovery;
@@ -32,8 +33,8 @@ use crate::observe::report::KeptPartial;
 /// Nodes that run one after another.
 pub struct Lane {
     segments: Vec<Vec<Node>>,
-    /// For each segment and node: the nodes behind it whose frames leave the segment. A frame enters a segment only
-    /// where it can leave it, so that one frame is one submit.
+    /// By segment and node: the downstream nodes through which frames leave the segment. A frame enters a segment only
+    /// if it can leave it, so that one frame is one submit.
     gates: Vec<Vec<Vec<usize>>>,
     signal: WakeSignal,
     context: LaneContext,
@@ -45,30 +46,30 @@ pub struct Lane {
     started: bool,
 }
 
-/// Which node a lane is in, for whoever wonders why it does not come back.
+/// What a lane is doing, for the watching thread.
 #[derive(Debug, Default)]
 pub struct Busy {
-    /// 0 for none, otherwise one more than the node's place among all of the lane.
+    /// 0 if idle, otherwise the node's position in the lane plus 1.
     at: AtomicUsize,
     moves: AtomicU64,
     tries: AtomicU64,
-    /// 0 while something moves, a clock runs or the device works; otherwise what it waits for.
+    /// 0 while something moves, a clock runs or the device works; otherwise [`FOR_OTHERS`] or [`FOR_MEMORY`].
     waits: AtomicU8,
     shortage: Mutex<Option<Shortage>>,
 }
 
-/// Only other lanes can wake it.
+/// Waits for other lanes.
 const FOR_OTHERS: u8 = 1;
-/// Memory can, too.
+/// Waits for memory or other lanes.
 const FOR_MEMORY: u8 = 2;
 
 impl Busy {
-    /// The node that is at work, by its place in the lane.
+    /// Position in the lane of the node that is being called.
     pub fn node(&self) -> Option<usize> {
         self.at.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// What it shows to whoever judges whether waiting is of any use.
+    /// The state for the detection of stalls.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn look(&self) -> crate::memory::shortage::WaitingLane {
         let waits = self.waits.load(Ordering::Acquire);
@@ -80,7 +81,7 @@ impl Busy {
         }
     }
 
-    /// What it waits for, where that is memory.
+    /// The memory it waits for.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         if self.waits.load(Ordering::Acquire) != FOR_MEMORY {
@@ -89,7 +90,7 @@ impl Busy {
         self.shortage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes what came of a step.
+    /// Records the outcome of a step.
     #[cfg(not(target_arch = "wasm32"))]
     fn note(&self, stepped: &Stepped, shortage: Option<&Shortage>, device_works: bool) {
         let waits = match (stepped, shortage) {
@@ -111,23 +112,22 @@ impl Busy {
     }
 }
 
-/// What came of letting every node of a lane fire once.
+/// The result of [`Lane::step`].
 #[derive(Debug)]
 pub enum Stepped {
-    /// Something moved.
     Moved,
-    /// Nothing moves before the signal comes or the device has done something.
+    /// Nothing moves before a wake signal or progress of the device.
     Stuck,
-    /// Nothing moves before the signal comes or this much time has passed.
+    /// Nothing moves before a wake signal or this time has passed.
     Wait(Duration),
     /// Every node has ended.
     Over,
-    /// A handler failed, and its policy is to stop the run.
+    /// A handler failed and its policy is to stop the run.
     Failed(HandlerFailure),
 }
 
 impl Lane {
-    /// A lane of these nodes, in running order, woken by this wake signal.
+    /// A host lane of these nodes, in running order.
     pub fn new(nodes: Vec<Node>, signal: WakeSignal, context: LaneContext) -> Lane {
         Lane {
             gates: vec![vec![Vec::new(); nodes.len()]],
@@ -143,8 +143,8 @@ impl Lane {
         }
     }
 
-    /// The device's lane: nodes in segments, in running order, and who plays what they record. `gates` are, for each
-    /// node that lets frames into its segment, the nodes behind it that let them out.
+    /// The device lane: nodes in segments, in running order, and the player of their recordings. `gates` holds, for
+    /// each node that admits frames to its segment, the nodes through which they leave.
     pub fn on_device(
         segments: Vec<Vec<Node>>,
         gates: Vec<Vec<Vec<usize>>>,
@@ -155,14 +155,14 @@ impl Lane {
         Lane { segments, gates, player: Some(player), ..Lane::new(Vec::new(), signal, context) }
     }
 
-    /// Goes on when its device is lost.
+    /// Lets the lane continue after a device loss.
     #[must_use]
     pub(crate) fn recovering(mut self, recovery: RecoveryState) -> Lane {
         self.recovery = Some(recovery);
         self
     }
 
-    /// Says whom to ask for the cause when frames are late, and the lane's own number there.
+    /// Connects the lane, by its number, to the analysis of late frames.
     pub(crate) fn ask(&mut self, lateness: &Arc<Lateness>, number: usize) {
         self.slow = LatenessReporter::of(lateness, number, self.nodes().count());
     }
@@ -174,12 +174,12 @@ impl Lane {
         self
     }
 
-    /// Its nodes, in running order.
+    /// In running order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.segments.iter().flatten()
     }
 
-    /// Whether it is a source by itself: where that fails, everybody behind it can still finish.
+    /// Whether its only node is a source. If that fails, its consumers can still finish.
     pub fn is_lone_source(&self) -> bool {
         let mut nodes = self.nodes();
         nodes.next().is_some_and(Node::is_source) && nodes.next().is_none()
@@ -190,27 +190,26 @@ impl Lane {
         (self.player.is_none() || self.may_leave()) && self.nodes().any(Node::computes)
     }
 
-    /// Whether it is the device's, and goes on without it where need be.
+    /// Whether it is the device lane and continues without its device after a loss.
     pub(crate) fn may_leave(&self) -> bool {
         self.recovery.as_ref().is_some_and(|recovery| recovery.rule != vramp_plan::OnLoss::Stop)
     }
 
-    /// What wakes it: notify it after asking it to stop.
+    /// The lane's wake signal. Notify it after a stop.
     pub fn signal(&self) -> &WakeSignal {
         &self.signal
     }
 
-    /// Which of its nodes is at work.
     pub fn busy(&self) -> &Arc<Busy> {
         &self.busy
     }
 
-    /// What plays its recordings, in the device's lane.
+    /// The player of the device lane.
     pub fn player(&self) -> Option<&LanePlayer> {
         self.player.as_ref()
     }
 
-    /// What was measured on its device, also where that is gone; and what the rings of its player take.
+    /// Totals measured on its device, even a lost one, and the bytes of its player's rings.
     pub(crate) fn measured(&self) -> Option<(&PlaybackTotals, u64)> {
         let live = self.player.as_ref().map(|player| (player.kept(), player.player().ring_bytes()));
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
@@ -222,15 +221,15 @@ impl Lane {
             return Ok(());
         }
         let busy = Arc::clone(&self.busy);
-        let started = self.segments.iter_mut().flatten().enumerate().try_for_each(|(place, node)| {
-            busy.set(Some(place));
+        let started = self.segments.iter_mut().flatten().enumerate().try_for_each(|(position, node)| {
+            busy.set(Some(position));
             node.start()
         });
         busy.set(None);
         started
     }
 
-    /// Lets its nodes fire once each; in the device's lane, those of the latest segment that can move.
+    /// Lets its nodes fire once each; in the device lane, those of the latest segment that can move.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let tally = Arc::clone(self.context.tally());
         if self.recovery.is_some() {
@@ -251,8 +250,8 @@ impl Lane {
         }
     }
 
-    /// Lets nodes fire that need no device: a lane of the host has one segment, a device's lane without its device may
-    /// have several, of which the latest that can move goes first here too.
+    /// Fires nodes without a device. A host lane has one segment. The device lane without its device may have several;
+    /// the latest that can move fires first.
     fn step_host(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, context, busy, slow, .. } = self;
         let (mut over, mut wait) = (true, None::<Duration>);
@@ -279,15 +278,15 @@ impl Lane {
     fn step_device(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, context, busy, slow, player, batch, .. } = self;
         let Some(player) = player else { return Stepped::Over };
-        let mut ended = |(place, node): (usize, &Node), interval, done, context: &LaneContext| {
+        let mut ended = |(position, node): (usize, &Node), interval, done, context: &LaneContext| {
             context.sunk(node.counts().emitted);
-            slow.look_at_sink(place, interval, done, node.last_number(), context);
+            slow.look_at_sink(position, interval, done, node.last_number(), context);
         };
         let mut arrived = match player.receive(segments, context, now, &mut ended) {
             Ok(arrived) => arrived,
             Err(failure) => return Stepped::Failed(failure),
         };
-        player.hear_times();
+        player.collect_times();
         match player.play_what_waits(context, now) {
             Ok(played) => arrived |= played,
             Err(failure) => return Stepped::Failed(failure),
@@ -303,10 +302,10 @@ impl Lane {
             }
             let (mut moved, mut starves) = (false, false);
             for _ in 0..*batch {
-                let mut asked = |node: usize, frame: u64, context: &mut LaneContext| {
-                    player.note_asked(at, node, frame, context);
+                let mut recorded = |node: usize, frame: u64, context: &mut LaneContext| {
+                    player.note_requests(at, node, frame, context);
                 };
-                match fire_all((nodes, &gates[at]), base, now, context, busy, slow, &mut asked) {
+                match fire_all((nodes, &gates[at]), base, now, context, busy, slow, &mut recorded) {
                     Stepped::Moved => moved = true,
                     Stepped::Stuck => {
                         (over, starves) = (false, nodes.iter().any(|node| node.shortage().is_some()));
@@ -319,7 +318,7 @@ impl Lane {
                     }
                     Stepped::Over => break,
                     Stepped::Failed(failure) => {
-                        // What was recorded before it goes on its way: those frames are fine.
+                        // Submits what was recorded before the failure: those frames are valid.
                         let _ = player.play(context, now);
                         return Stepped::Failed(failure);
                     }
@@ -332,7 +331,7 @@ impl Lane {
                     Err(failure) => Stepped::Failed(failure),
                 };
             }
-            // What the device gives back is for the latest segment, not for more frames to come in.
+            // Memory returned by the device is for the latest segment, not for more frames to enter.
             if starves && player.is_at_work() {
                 return if arrived { Stepped::Moved } else { Stepped::Stuck };
             }
@@ -345,13 +344,13 @@ impl Lane {
         }
     }
 
-    /// Runs until everything has ended, a handler fails, or `stopped` says so; `now` tells the time since the start.
-    /// Stopping takes effect at the next signal to the lane.
+    /// Runs until every node has ended, a handler fails, or `stopped` returns true. `now` returns the time since the
+    /// start. A stop takes effect at the next wake signal.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), HandlerFailure> {
-        /// A signal that never comes must not hang a lane for good; nothing depends on this length.
+        /// A missed signal must not hang a lane for good; nothing depends on this length.
         const LONGEST: Duration = Duration::from_secs(1);
-        /// Memory that comes back wakes no lane.
+        /// Returned memory wakes no lane.
         const FOR_MEMORY: Duration = Duration::from_millis(1);
         while !stopped() {
             let stepped = self.step(now);
@@ -370,18 +369,18 @@ impl Lane {
         Ok(())
     }
 
-    /// What it waits for, where that is memory.
+    /// The memory it waits for.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
         let delivering = self.player.as_ref().and_then(LanePlayer::shortage);
         delivering.or_else(|| self.nodes().find_map(Node::shortage))
     }
 
-    /// Whether the device works on something for it.
+    /// Whether the device works for it.
     pub(crate) fn is_at_work(&self) -> bool {
         self.player.as_ref().is_some_and(LanePlayer::is_at_work)
     }
 
-    /// Waits for the device, at most this long; false where only something else can make it move.
+    /// Waits at most this long for the device. Returns false if only something else can let it move.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait_for_device(&mut self, most: Duration) -> bool {
         match &mut self.player {
@@ -400,13 +399,14 @@ impl Lane {
         }
     }
 
-    /// Stops its handlers; frames that still wait in front of them are dropped for this reason. Those whose stream has
-    /// not ended are stopped early. The first failure is handed back after all have been stopped.
+    /// Stops its handlers. Queued frames are dropped for this reason. Handlers whose stream has not ended are stopped
+    /// early. Returns the first failure after all have been stopped.
     pub fn stop(&mut self, reason: DropReason) -> Result<(), HandlerFailure> {
         self.end(reason, false, &mut Vec::new())
     }
 
-    /// As `stop`; no handler is stopped early if the end was `intended`. Adds the files that were left unfinished.
+    /// As [`Lane::stop`], but no handler is stopped early if the end was `intended`. Adds the files that were left
+    /// unfinished.
     pub(crate) fn end(
         &mut self,
         reason: DropReason,
@@ -428,7 +428,7 @@ impl Lane {
     }
 }
 
-/// Lets nodes fire once each, in order, and notes how long each took.
+/// Fires nodes once each, in order, and times them.
 fn fire_all(
     (nodes, gates): (&mut [Node], &[Vec<usize>]),
     base: usize,
@@ -441,32 +441,32 @@ fn fire_all(
     let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
     let begun = now();
     let (mut at, mut fresh, mut longest) = (begun, true, (Duration::ZERO, 0, 0));
-    for place in 0..nodes.len() {
-        if gates[place].iter().any(|way_out| !nodes[*way_out].has_room()) {
+    for at_node in 0..nodes.len() {
+        if gates[at_node].iter().any(|way_out| !nodes[*way_out].has_room()) {
             over = false;
             continue;
         }
-        let node = &mut nodes[place];
-        busy.set(Some(base + place));
+        let node = &mut nodes[at_node];
+        busy.set(Some(base + at_node));
         let (before, was_over) = (node.taken(), node.is_over());
         let measured = node.is_measured() || context.is_traced();
         if measured && !fresh {
             at = now();
         }
         let fired = node.fire(at, context);
-        after(place, node.last_number(), context);
+        after(at_node, node.last_number(), context);
         fresh = false;
         if measured && node.taken() != before {
             let done = now();
             let took = done.saturating_sub(at);
             let interval = node.note_call(took, done);
-            context.span(base + place, node.last_number(), at, done);
+            context.span(base + at_node, node.last_number(), at, done);
             if node.is_sink() && !node.awaits() {
                 context.sunk(node.taken());
-                slow.look_at_sink(base + place, interval, done, node.last_number(), context);
+                slow.look_at_sink(base + at_node, interval, done, node.last_number(), context);
             }
             if took > longest.0 {
-                longest = (took, base + place, node.last_number());
+                longest = (took, base + at_node, node.last_number());
             }
             (at, fresh) = (done, true);
         }
@@ -477,7 +477,7 @@ fn fire_all(
                 over = false;
                 wait = Some(wait.map_or(time, |other| other.min(time)));
             }
-            // Whoever waits behind it can move now.
+            // Its consumers can move now.
             Fired::Over => moved |= !was_over,
             Fired::Failed(failure) => {
                 busy.set(None);

@@ -1,10 +1,28 @@
-//! Recovery: how the device's lane goes on when its device is gone.
+//! Recovery: how the device lane continues when its device is lost.
 //!
-//! Owns the decision (open it again, compute on the host, or end) and the way back to a device.
-//! Does not open devices by itself: whoever made the pipeline says how.
+//! Only the device lane knows a device, so only that lane has to continue without it. Its nodes, rings and handlers
+//! stay: files stay open, sources continue, frames on the host stay queued. What was on the device is dropped: frames
+//! in rings, frames that `delay` holds, and requested downloads that have not arrived. Each leaves an empty slot,
+//! because nodes count slots, and is counted as `device_lost`. Then the lane continues in one of two ways.
 //!
-//! Always: only frames that were on the device are lost, and each is counted; nodes, links and handlers' states stay
-//! as they are, so the stream goes on with the next frame; a device that hangs is left behind and not tried again.
+//! - **On another device**, opened as the first one was. Handlers receive it
+//!   ([`FrameHandler::enter_device`](crate::FrameHandler::enter_device)), fused units compile their kernels again,
+//!   small data are sent again.
+//! - **On the CPU.** A fused unit has its host implementation from the start, so there is nothing to prepare:
+//!   `leave_device` drops the kernels, transfers pass frames on, and the same nodes fire in the same order. For that
+//!   reason the lane runs on a thread of the row pool. A second plan with its own lanes and groups would fuse a little
+//!   differently, and would have to move frames and states over; this one switches between two frames.
+//!
+//! After losses in quick succession the CPU continues too, and another thread opens a device and compiles what is
+//! needed there: after a second at first, then after twice as long each time. When that succeeds, the lane returns to
+//! the device; nodes upload frames that are on the host by then when they need them. Out of memory and a kernel over
+//! its time limit are losses as well, without a return: the same frame would fail in the same way. A device that hangs
+//! is leaked, because dropping it can hang.
+//!
+//! A handler that cannot leave the device ends the run with [`HandlerError::NoTwin`]. Verification, the harness,
+//! calibration and the demo's table stop at a loss: results of the CPU are not what they measure.
+//!
+//! Invariant: only frames that were on the device are lost, and each is counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,40 +44,38 @@ use super::{Lane, Stepped};
 /// Opens a device like the one that was lost.
 pub type Reopen = Arc<dyn Fn() -> Result<Device, OpenError> + Send + Sync>;
 
-/// Makes a player for a device.
 pub(crate) type MakePlayer = Arc<dyn Fn(&Device) -> Result<Player, PlayError> + Send + Sync>;
 
-/// So many losses within this time are too many: the device stays away for a while.
+/// More than this many losses within [`WITHIN`] are too many: the device stays unused for a pause.
 const MOST_LOSSES: usize = 3;
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// How long the device stays away at first; twice as long after each attempt.
+/// The first pause; each further one is twice as long, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What the device's lane needs to go on without its device.
+/// What the device lane needs to continue without its device.
 pub(crate) struct RecoveryState {
     pub(crate) rule: OnLoss,
     pub(crate) reopen: Option<Reopen>,
     pub(crate) player: MakePlayer,
     pub(crate) device_history: Arc<DeviceHistory>,
-    /// The device is destroyed when it has been given so many frames, to see what becomes of it.
+    /// For tests: frame counts at which the device is destroyed, in ascending order.
     pub(crate) lose_at: VecDeque<u64>,
-    /// How long the device stays away at first.
     pub(crate) first_pause: Duration,
     losses: VecDeque<Duration>,
-    /// The last pause, and when it was decided.
+    /// The last pause, and when it began.
     #[cfg(not(target_arch = "wasm32"))]
     paused: Option<(Duration, Duration)>,
-    /// Frames lost by nodes themselves that have been told of.
-    told: u64,
-    /// What was counted and measured on the device that is gone.
+    /// Frames lost by nodes that have been reported so far.
+    reported: u64,
+    /// Totals of the lost device.
     kept: Option<PlaybackTotals>,
     #[cfg(not(target_arch = "wasm32"))]
     way_back: Option<WayBack>,
 }
 
-/// A device that is away and may come back.
+/// A pause after which the device is tried again.
 #[cfg(not(target_arch = "wasm32"))]
 struct WayBack {
     next: Duration,
@@ -84,19 +100,19 @@ impl RecoveryState {
             losses: VecDeque::new(),
             #[cfg(not(target_arch = "wasm32"))]
             paused: None,
-            told: 0,
+            reported: 0,
             kept: None,
             #[cfg(not(target_arch = "wasm32"))]
             way_back: None,
         }
     }
 
-    /// What was counted and measured on the device that is gone.
+    /// Totals of the lost device.
     pub(super) fn kept(&self) -> Option<&PlaybackTotals> {
         self.kept.as_ref()
     }
 
-    /// How long the device is left alone now: twice as long as the last time, unless that is long ago.
+    /// The length of the next pause: twice the last one, unless that was long ago.
     #[cfg(not(target_arch = "wasm32"))]
     fn next_pause(&mut self, now: Duration) -> Duration {
         let lately = self.paused.filter(|(_, at)| now.saturating_sub(*at) <= 2 * LONGEST_PAUSE);
@@ -121,7 +137,7 @@ fn sorted(mut frames: VecDeque<u64>) -> VecDeque<u64> {
 }
 
 impl Lane {
-    /// Goes on after a failure that is the device's own; hands any other failure back.
+    /// Continues after a device failure; returns any other failure.
     pub(super) fn recover(&mut self, failure: HandlerFailure, now: Duration) -> Stepped {
         let Some(trouble) = failure.error.trouble() else { return Stepped::Failed(failure) };
         let Some(mut recovery) = self.recovery.take() else { return Stepped::Failed(failure) };
@@ -163,7 +179,7 @@ impl Lane {
         Stepped::Moved
     }
 
-    /// Gives up everything on the device, and says how many frames that were.
+    /// Drops everything on the device and returns the number of lost frames.
     fn give_up(&mut self, recovery: &mut RecoveryState, hangs: bool) -> u64 {
         let mut lost = 0;
         if let Some(player) = self.player.take() {
@@ -177,11 +193,11 @@ impl Lane {
             lost += node.lose_device();
         }
         let own: u64 = self.nodes().map(|node| node.counts().lost).sum();
-        lost += own - std::mem::replace(&mut recovery.told, own);
+        lost += own - std::mem::replace(&mut recovery.reported, own);
         lost
     }
 
-    /// Lets every handler go on with frames on the host.
+    /// Switches every handler to frames on the host.
     fn leave(&mut self, trouble: &Trouble, frame: u64) -> Result<(), HandlerFailure> {
         let cannot = self.segments.iter_mut().flatten().find_map(|node| (!node.leave_device()).then(|| node.name()));
         match cannot {
@@ -193,7 +209,7 @@ impl Lane {
         }
     }
 
-    /// Lets every handler go on on a device.
+    /// Switches every handler to a device.
     fn enter(&mut self, recovery: &mut RecoveryState, device: &Device) -> Result<(), HandlerFailure> {
         for node in self.segments.iter_mut().flatten() {
             node.enter_device(device)?;
@@ -208,13 +224,13 @@ impl Lane {
         for node in self.segments.iter_mut().flatten() {
             raised.push(node.raised(&mut self.context)?);
         }
-        // Only now: where one of them finds no room, all stay on the host.
+        // Only after all uploads succeeded: if one finds no memory, all nodes stay on the host.
         self.segments.iter_mut().flatten().zip(raised).for_each(|(node, frames)| node.put_supplied(frames));
         self.player = recovery.kept.take().map(|kept| LanePlayer::again(player, kept));
         Ok(())
     }
 
-    /// Destroys the device if that was asked for after as many frames as it has been given.
+    /// Destroys the device if a test requested that at this number of frames.
     pub(super) fn lose_on_purpose(&mut self) {
         let taken: u64 = self.nodes().filter(|node| node.enters_device()).map(Node::taken).sum();
         let Some(recovery) = &mut self.recovery else { return };
@@ -226,12 +242,12 @@ impl Lane {
         }
     }
 
-    /// Looks whether there is a device again, and goes back to it.
+    /// Returns to a device if one is available again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn look_for_device(&mut self, now: Duration) {
         let Some(mut recovery) = self.recovery.take_if(|recovery| recovery.way_back.is_some()) else { return };
         if let Some(device) = self.found(&mut recovery, now) {
-            // What stands in the way now may not do so later: the cpu goes on meanwhile.
+            // The obstacle may be temporary: the CPU continues and the device is tried again later.
             if self.enter(&mut recovery, &device).is_ok() {
                 recovery.way_back = None;
                 let name = device.adapter().name.clone();
@@ -247,7 +263,7 @@ impl Lane {
         self.recovery = Some(recovery);
     }
 
-    /// The device that another thread has opened meanwhile; starts to open one where it is time for that.
+    /// The device that another thread has opened. Starts that thread when the pause is over.
     #[cfg(not(target_arch = "wasm32"))]
     fn found(&self, recovery: &mut RecoveryState, now: Duration) -> Option<Device> {
         use std::sync::mpsc::{TryRecvError, channel};
@@ -265,7 +281,7 @@ impl Lane {
             return answer.ok().flatten();
         }
         if now >= way_back.next {
-            // Opening and compiling take a while: the stream goes on meanwhile.
+            // Opening and compiling take a while; the stream continues meanwhile.
             let (reopen, signal) = (Arc::clone(reopen), self.signal.clone());
             let shaders: Vec<_> = self.nodes().flat_map(Node::shaders).collect();
             let (send, receive) = channel();

@@ -1,9 +1,7 @@
-//! Links: a ring between two lanes, and the wake signals that wake them.
+//! A link: a [`SlotRing`] between two nodes, and the [`WakeSignal`]s of their lanes.
 //!
-//! Owns both ends of a ring and who is told when it changes.
-//! Does not wait: a lane that can do nothing waits for its own signal, which any of its links may give.
-//!
-//! Always: the consumer's lane is woken when something came, the producer's when there is room again.
+//! A link wakes the consumer's lane when a slot arrives, and the producer's when room appears. It never blocks: an idle
+//! lane waits for its own signal, which any of its links may raise. If both ends are in one lane, nothing is signalled.
 
 pub(crate) mod ring;
 mod sync;
@@ -16,14 +14,14 @@ use vramp_plan::Policy;
 use crate::link::ring::{DropReason, RingCounts, SendResult, SlotRing, StreamSlot};
 use crate::link::wake_signal::WakeSignal;
 
-/// Makes a link of this policy and depth, with the wake signals of both lanes; hands out its two ends.
+/// Creates a link with the wake signals of both lanes.
 pub fn link<T>(
     policy: Policy,
     depth: usize,
     producer: &WakeSignal,
     consumer: &WakeSignal,
 ) -> (LinkSender<T>, LinkReceiver<T>) {
-    // Within a lane nobody sleeps while the other end is at work.
+    // Within one lane, neither end sleeps while the other works.
     let apart = !producer.is_same(consumer);
     let shared = Arc::new(LinkShared {
         ring: Mutex::new(SlotRing::new(policy, depth)),
@@ -36,7 +34,7 @@ pub fn link<T>(
 #[derive(Debug)]
 struct LinkShared<T> {
     ring: Mutex<SlotRing<T>>,
-    /// The wake signals of both lanes, where they are two.
+    /// `None` for both if the ends share a lane.
     producer: Option<WakeSignal>,
     consumer: Option<WakeSignal>,
 }
@@ -59,29 +57,28 @@ impl<T> LinkShared<T> {
     }
 }
 
-/// The producer's end.
 #[derive(Debug)]
 pub struct LinkSender<T> {
     shared: Arc<LinkShared<T>>,
 }
 
 impl<T> LinkSender<T> {
-    /// Whether something that is sent now would be taken.
+    /// Whether a frame sent now would be accepted.
     pub fn has_room(&self) -> bool {
         self.shared.ring().has_room()
     }
 
-    /// Whether its consumer has ended, so that whatever is sent is lost.
+    /// Whether the consumer has ended, so that every frame sent is dropped.
     pub fn is_closed(&self) -> bool {
         self.shared.ring().is_closed()
     }
 
-    /// How many frames it would take now without making anybody wait.
+    /// How many frames can be sent now without blocking the producer.
     pub fn room(&self) -> usize {
         self.shared.ring().room()
     }
 
-    /// Sends a slot; a lossless link without room hands it back.
+    /// Sends a slot. A full lossless link returns it.
     pub fn send(&self, slot: StreamSlot<T>) -> SendResult<T> {
         let sent = self.shared.ring().send(slot);
         if let SendResult::Taken = sent {
@@ -90,19 +87,18 @@ impl<T> LinkSender<T> {
         sent
     }
 
-    /// Says that nothing up to this time will come any more, and up to when the stream is known to last.
+    /// Announces that nothing up to `pts_ns` will come any more, and that the stream lasts at least until `lasts_ns`.
     pub fn watermark(&self, pts_ns: i64, lasts_ns: i64) {
         self.shared.ring().watermark(pts_ns, lasts_ns);
         self.shared.wake_consumer();
     }
 
-    /// Says that nothing will come any more, and when the stream ended.
+    /// Announces the end of the stream, at this time.
     pub fn end(&self, end_ns: i64) {
         self.shared.ring().end(end_ns);
         self.shared.wake_consumer();
     }
 
-    /// What the link has counted.
     pub fn counts(&self) -> RingCounts {
         self.shared.ring().counts()
     }
@@ -113,7 +109,7 @@ impl<T> LinkSender<T> {
     }
 }
 
-/// Somebody who only counts.
+/// A read-only view of a link's counts.
 #[derive(Debug)]
 pub struct LinkObserver<T> {
     shared: Arc<LinkShared<T>>,
@@ -126,30 +122,28 @@ impl<T> Clone for LinkObserver<T> {
 }
 
 impl<T> LinkObserver<T> {
-    /// Whether both look at one link.
+    /// Whether both observe the same link.
     pub fn is_same(&self, other: &LinkObserver<T>) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// What the link has counted.
     pub fn counts(&self) -> RingCounts {
         self.shared.ring().counts()
     }
 }
 
-/// The consumer's end.
 #[derive(Debug)]
 pub struct LinkReceiver<T> {
     shared: Arc<LinkShared<T>>,
 }
 
 impl<T> LinkReceiver<T> {
-    /// Looks at the ring, for rules that need more than one fact at once.
+    /// Reads several facts of the ring under one lock.
     pub fn look<R>(&self, with: impl FnOnce(&SlotRing<T>) -> R) -> R {
         with(&self.shared.ring())
     }
 
-    /// Takes the oldest slot out, or says what is known instead.
+    /// Takes the oldest slot, or evaluates `otherwise` on the ring under the same lock.
     pub fn take_or<R>(&self, otherwise: impl FnOnce(&SlotRing<T>) -> R) -> Result<StreamSlot<T>, R> {
         let mut ring = self.shared.ring();
         let slot = ring.take().ok_or_else(|| otherwise(&ring));
@@ -160,7 +154,6 @@ impl<T> LinkReceiver<T> {
         slot
     }
 
-    /// Takes the oldest slot out.
     pub fn take(&self) -> Option<StreamSlot<T>> {
         let slot = self.shared.ring().take();
         if let Some(StreamSlot::Frame { .. }) = slot {
@@ -169,7 +162,7 @@ impl<T> LinkReceiver<T> {
         slot
     }
 
-    /// Takes everything up to a time out and hands back the newest frame of it, and whether a newer one was lost.
+    /// Takes everything up to a time. Returns its newest frame, and whether a device loss took a newer one.
     pub fn take_up_to(&self, pts_ns: i64) -> (Option<T>, bool) {
         let (newest, lost) = self.shared.ring().take_up_to(pts_ns);
         if newest.is_some() {
@@ -178,33 +171,32 @@ impl<T> LinkReceiver<T> {
         (newest, lost)
     }
 
-    /// Says that the consumer has ended.
+    /// Marks the consumer as ended.
     pub fn close(&self) {
         self.shared.ring().close();
         self.shared.wake_producer();
     }
 
-    /// Makes the places of those frames empty that `is_lost` says are gone, and says how many there were.
+    /// Empties the slots of the frames that `is_lost` selects and returns their number.
     pub fn lose(&self, reason: DropReason, is_lost: impl Fn(&T) -> bool) -> u64 {
         let lost = self.shared.ring().lose(reason, is_lost);
         self.shared.wake_producer();
         lost
     }
 
-    /// Drops everything that waits.
+    /// Drops all queued frames.
     pub fn drain(&self, reason: DropReason) {
         self.shared.ring().drain(reason);
         self.shared.wake_producer();
     }
 
-    /// What the link has counted.
     pub fn counts(&self) -> RingCounts {
         self.shared.ring().counts()
     }
 }
 
 impl<T: Clone> LinkReceiver<T> {
-    /// The newest frame, which stays where it is.
+    /// The newest frame; it stays in the ring.
     pub fn latest(&self) -> Option<T> {
         self.shared.ring().latest().cloned()
     }

@@ -1,53 +1,45 @@
-//! Rings: what waits on a link, in order, bounded.
+//! The bounded queue of a link: slots in order of time, with a policy for when it is full.
 //!
-//! Owns the slots between a producer and a consumer, the policy when there is no room, and the count of everything.
-//! Does not wait or wake anybody: the link around it does.
+//! A ring never blocks and wakes no thread; [`super::LinkSender`] and [`super::LinkReceiver`] do both.
 //!
-//! Always: sent = taken + dropped + queued; the order of times never changes; a dropped frame leaves its place behind,
-//! so that whoever counts frames or waits for certainty is not misled; a ring never grows once it is made.
+//! Invariants: sent = taken + dropped + queued. Times never decrease. A dropped frame leaves an empty slot, because
+//! `delay` and `every` count slots and joins wait for times. A ring never grows after it is created.
 
 use std::collections::VecDeque;
 
 use vramp_plan::Policy;
 
-/// The time of what is before every frame.
+/// The time before every frame.
 pub const BEFORE_ALL: i64 = i64::MIN;
 
-/// A place in the stream.
+/// One slot of a stream: a frame, or a run of empty slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamSlot<T> {
-    /// A frame, and its time.
     Frame {
-        /// Its time.
         pts_ns: i64,
-        /// The frame.
         frame: T,
     },
-    /// Places whose frames failed or were dropped.
+    /// A run of slots whose frames failed, were filtered or were dropped.
     Empty {
-        /// How many.
         count: u64,
-        /// Time of the first.
         first_ns: i64,
-        /// Time of the last.
         last_ns: i64,
-        /// Whether any of them went with a device: whoever wants the newest frame up to here must not take an older one.
+        /// True if a device loss took one of the frames. A join must then not fall back to an older frame.
         lost: bool,
     },
 }
 
 impl<T> StreamSlot<T> {
-    /// An empty place.
     pub fn empty(pts_ns: i64) -> StreamSlot<T> {
         StreamSlot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: false }
     }
 
-    /// The place of a frame that went with a device.
+    /// The slot of a frame that a device loss took.
     pub fn lost(pts_ns: i64) -> StreamSlot<T> {
         StreamSlot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: true }
     }
 
-    /// Takes another run of empty places in behind this one; hands back what is none.
+    /// Appends a run of empty slots. Returns `other` unchanged if either side is a frame.
     pub(crate) fn join(&mut self, other: StreamSlot<T>) -> Option<StreamSlot<T>> {
         match (self, other) {
             (
@@ -63,7 +55,6 @@ impl<T> StreamSlot<T> {
         }
     }
 
-    /// The time of the first place in it.
     pub fn first_ns(&self) -> i64 {
         match self {
             StreamSlot::Frame { pts_ns, .. } => *pts_ns,
@@ -71,7 +62,6 @@ impl<T> StreamSlot<T> {
         }
     }
 
-    /// The time of the last place in it.
     pub fn last_ns(&self) -> i64 {
         match self {
             StreamSlot::Frame { pts_ns, .. } => *pts_ns,
@@ -80,57 +70,49 @@ impl<T> StreamSlot<T> {
     }
 }
 
-/// Why frames were dropped.
+/// Why a frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
-    /// There was no room and the link's policy is to drop.
+    /// The ring was full and its policy is to drop.
     LinkFull,
-    /// It came when its consumer had ended.
+    /// The consumer had ended.
     Late,
-    /// The run failed while it waited.
+    /// The run failed while the frame waited.
     Error,
-    /// It was on a device that was lost.
     DeviceLost,
-    /// The run was stopped while it waited.
+    /// The run was stopped while the frame waited.
     Stopped,
 }
 
 impl DropReason {
-    /// Every reason.
     pub const ALL: [DropReason; 5] =
         [DropReason::LinkFull, DropReason::Late, DropReason::Error, DropReason::DeviceLost, DropReason::Stopped];
 }
 
-/// What a ring has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RingCounts {
-    /// Frames that were put in.
     pub sent: u64,
-    /// Frames that were taken out.
     pub taken: u64,
-    /// Frames that were dropped, by reason in the order of [`DropReason::ALL`].
+    /// By reason, in the order of [`DropReason::ALL`].
     pub dropped: [u64; 5],
-    /// Frames that wait.
     pub queued: u64,
 }
 
 impl RingCounts {
-    /// Whether every frame is accounted for.
     pub fn is_conserved(&self) -> bool {
         self.sent == self.taken + self.dropped.iter().sum::<u64>() + self.queued
     }
 }
 
-/// What became of something that was sent.
+/// The result of [`SlotRing::send`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum SendResult<T> {
-    /// It is in.
     Taken,
-    /// There is no room, and the policy is to wait: here it is back.
+    /// The ring is full and lossless; the slot is returned to the producer.
     Full(StreamSlot<T>),
 }
 
-/// Slots between a producer and a consumer.
+/// The slots between a producer and a consumer.
 #[derive(Debug)]
 pub struct SlotRing<T> {
     slots: VecDeque<StreamSlot<T>>,
@@ -144,10 +126,10 @@ pub struct SlotRing<T> {
 }
 
 impl<T> SlotRing<T> {
-    /// A ring that holds this many frames, at least one.
+    /// A ring for `depth` frames, at least one.
     pub fn new(policy: Policy, depth: usize) -> SlotRing<T> {
         let depth = depth.max(1);
-        // Between frames, before the first and behind the last there can be a run of empty places.
+        // Room for a run of empty slots between frames, before the first and after the last.
         SlotRing {
             slots: VecDeque::with_capacity(2 * depth + 2),
             policy,
@@ -160,12 +142,12 @@ impl<T> SlotRing<T> {
         }
     }
 
-    /// Whether something that is sent now would be taken.
+    /// Whether a frame sent now would be accepted.
     pub fn has_room(&self) -> bool {
         self.room() > 0
     }
 
-    /// How many frames it would take now without waiting or dropping.
+    /// How many frames it accepts now without blocking or dropping.
     pub fn room(&self) -> usize {
         if self.closed || self.policy != Policy::Lossless {
             return usize::MAX;
@@ -173,7 +155,7 @@ impl<T> SlotRing<T> {
         self.depth - (self.counts.queued as usize).min(self.depth)
     }
 
-    /// Puts a slot in. Without room a lossless ring hands it back, any other one drops its oldest frame.
+    /// Appends a slot. When full, a lossless ring returns it and any other ring drops its oldest frame.
     pub fn send(&mut self, slot: StreamSlot<T>) -> SendResult<T> {
         if let StreamSlot::Frame { pts_ns, .. } = slot {
             if self.closed {
@@ -204,23 +186,22 @@ impl<T> SlotRing<T> {
         SendResult::Taken
     }
 
-    /// Says that nothing up to this time will come any more, and up to when the stream is known to last.
+    /// Announces that nothing up to `pts_ns` will come any more, and that the stream lasts at least until `lasts_ns`.
     pub fn watermark(&mut self, pts_ns: i64, lasts_ns: i64) {
         self.certain_ns = self.certain_ns.max(Some(pts_ns));
         self.lasts_ns = self.lasts_ns.max(lasts_ns);
     }
 
-    /// Says that nothing will come any more, and when the stream ended: at [`BEFORE_ALL`] if nothing ever came.
+    /// Announces the end of the stream; `end_ns` is `BEFORE_ALL` if nothing ever came.
     pub fn end(&mut self, end_ns: i64) {
         self.end_ns = Some(end_ns);
     }
 
-    /// The oldest slot.
     pub fn head(&self) -> Option<&StreamSlot<T>> {
         self.slots.front()
     }
 
-    /// Takes the oldest slot out.
+    /// Takes the oldest slot.
     pub fn take(&mut self) -> Option<StreamSlot<T>> {
         let slot = self.slots.pop_front();
         if let Some(StreamSlot::Frame { .. }) = slot {
@@ -230,8 +211,8 @@ impl<T> SlotRing<T> {
         slot
     }
 
-    /// Takes everything up to a time out and hands back the newest frame of it: what an input supplies to a lead of
-    /// that time; and whether a newer one went with a device.
+    /// Takes everything up to a time. Returns its newest frame, which is what an input supplies to a lead of that time,
+    /// and whether a device loss took a newer one.
     pub fn take_up_to(&mut self, pts_ns: i64) -> (Option<T>, bool) {
         let (mut newest, mut lost) = (None, false);
         while self.slots.front().is_some_and(|slot| slot.first_ns() <= pts_ns) {
@@ -244,7 +225,7 @@ impl<T> SlotRing<T> {
         (newest, lost)
     }
 
-    /// The newest frame, which stays where it is.
+    /// The newest frame; it stays in the ring.
     pub fn latest(&self) -> Option<&T> {
         self.slots.iter().rev().find_map(|slot| match slot {
             StreamSlot::Frame { frame, .. } => Some(frame),
@@ -257,39 +238,38 @@ impl<T> SlotRing<T> {
         self.end_ns.is_some() || self.certain_ns.is_some_and(|certain| certain >= pts_ns)
     }
 
-    /// Up to which time nothing more will come.
+    /// The watermark: nothing up to this time will come any more.
     pub fn certain_ns(&self) -> Option<i64> {
         self.certain_ns
     }
 
-    /// Up to which time the stream is known to last. An empty place says nothing about that.
+    /// The time until which the stream is known to last. An empty slot does not extend it.
     pub fn lasts_ns(&self) -> i64 {
         self.lasts_ns
     }
 
-    /// When the stream ended, if it has. What came before may still wait.
+    /// The end of the stream, if it has ended. Earlier slots may still be queued.
     pub fn end_ns(&self) -> Option<i64> {
         self.end_ns
     }
 
-    /// Whether nothing more will come and nothing waits.
+    /// Whether the stream has ended and nothing is queued.
     pub fn is_over(&self) -> bool {
         self.end_ns.is_some() && self.slots.is_empty()
     }
 
-    /// Says that the consumer has ended: what waits and whatever still comes is dropped as too late, and the producer
-    /// never waits for room again.
+    /// Marks the consumer as ended: queued and later frames are dropped as late, and the producer never waits for room
+    /// again.
     pub fn close(&mut self) {
         self.drain(DropReason::Late);
         self.closed = true;
     }
 
-    /// Whether the consumer has ended.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Drops everything that waits.
+    /// Drops all queued frames.
     pub fn drain(&mut self, reason: DropReason) {
         while self.counts.queued > 0 {
             self.drop_oldest(reason);
@@ -297,7 +277,7 @@ impl<T> SlotRing<T> {
         self.slots.clear();
     }
 
-    /// Makes the places of those frames empty that `is_lost` says are gone, and says how many there were.
+    /// Empties the slots of the frames that `is_lost` selects and returns their number.
     pub fn lose(&mut self, reason: DropReason, is_lost: impl Fn(&T) -> bool) -> u64 {
         let mut lost = 0;
         for slot in &mut self.slots {
@@ -310,7 +290,7 @@ impl<T> SlotRing<T> {
         }
         self.counts.queued -= lost;
         self.counts.dropped[reason as usize] += lost;
-        // Runs of empty places are one slot: once round, each is put behind the one before it.
+        // Rotates the ring once and joins neighbouring runs of empty slots.
         for at in 0..self.slots.len() {
             let Some(slot) = self.slots.pop_front() else { break };
             let rest = match self.slots.back_mut().filter(|_| at > 0) {
@@ -322,23 +302,22 @@ impl<T> SlotRing<T> {
         lost
     }
 
-    /// What it has counted.
     pub fn counts(&self) -> RingCounts {
         self.counts
     }
 
-    /// Makes the oldest frame's place an empty one, joined with the empty places around it.
+    /// Replaces the oldest frame by an empty slot, joined with the empty slots around it.
     fn drop_oldest(&mut self, reason: DropReason) {
         let Some(at) = self.slots.iter().position(|slot| matches!(slot, StreamSlot::Frame { .. })) else { return };
         let pts_ns = self.slots[at].first_ns();
         self.slots[at] = StreamSlot::empty(pts_ns);
         self.counts.queued -= 1;
         self.counts.dropped[reason as usize] += 1;
-        // The oldest frame has at most one run in front of it and one behind.
+        // The oldest frame has at most one run before it and one after it.
         if let Some(StreamSlot::Empty { .. }) = self.slots.get(at + 1)
-            && let Some(behind) = self.slots.remove(at + 1)
+            && let Some(after) = self.slots.remove(at + 1)
         {
-            self.slots[at].join(behind);
+            self.slots[at].join(after);
         }
         if at > 0
             && let StreamSlot::Empty { .. } = self.slots[at - 1]

@@ -1,9 +1,9 @@
 //! Wake signals: how one lane wakes another.
 //!
-//! Owns a wake-up that is never lost: a ring before a wait ends that wait at once.
-//! Does not say why it rang; whoever wakes looks for itself.
+//! A signal carries no reason; the woken lane checks its inputs and outputs itself.
 //!
-//! Always: every wait can be ended from outside, so stopping is prompt.
+//! Invariants: a notification is never lost; one that comes before a wait ends that wait at once. Every wait can be
+//! ended from outside, so that stopping is prompt.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use super::sync::{Arc, AtomicU8, AtomicU32, Mutex, Thread};
 
-/// Nobody has rung, nobody sleeps.
+/// Not notified, and no thread sleeps.
 const QUIET: u8 = 0;
-/// It was rung and not heard yet.
+/// Notified, and no thread has noticed yet.
 const NOTIFIED: u8 = 1;
-/// Somebody sleeps until it rings.
+/// A thread sleeps until the next notification.
 const ASLEEP: u8 = 2;
 
-/// Something to wait for and to ring.
+/// A notification that one thread waits for and any thread can give.
 #[derive(Debug, Clone)]
 pub struct WakeSignal {
     inner: Arc<SignalState>,
@@ -27,28 +27,27 @@ pub struct WakeSignal {
 #[derive(Debug)]
 struct SignalState {
     state: AtomicU8,
-    /// How many of the most yields are left out at present: where they have not helped lately they are tried less, since
-    /// each costs time of its own.
+    /// How many of [`YIELDS`](super::sync::YIELDS) are skipped at present. Yields that have not helped lately are tried
+    /// less, because each costs time.
     fewer: AtomicU32,
     sleeper: Mutex<Option<Thread>>,
 }
 
 impl WakeSignal {
-    /// A signal that has not been given.
     pub fn new() -> WakeSignal {
         let inner = SignalState { state: AtomicU8::new(QUIET), fewer: AtomicU32::new(0), sleeper: Mutex::new(None) };
         WakeSignal { inner: Arc::new(inner) }
     }
 
-    /// Whether both are one signal.
+    /// Whether both are clones of one signal.
     pub fn is_same(&self, other: &WakeSignal) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Rings: whoever waits wakes, and otherwise the next wait does not wait.
+    /// Wakes the waiting thread, or ends its next wait at once.
     pub fn notify(&self) {
-        // A signal that was given and not heard yet needs no second one: most of a busy stream ends here. The load
-        // alone would not do, since what was done before the ring must be seen by whoever hears it.
+        // A signal that is already notified needs no second wake-up: most calls of a busy stream end here. A plain load
+        // would not do, because the woken thread must see everything written before the notification.
         if self.inner.state.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP
             && let Some(sleeper) = &*self.inner.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
         {
@@ -56,12 +55,12 @@ impl WakeSignal {
         }
     }
 
-    /// Whether it has rung since it was last heard; hearing it makes it silent.
+    /// Whether it was notified since the last call; clears the notification.
     pub fn heard(&self) -> bool {
         self.inner.state.swap(QUIET, Ordering::AcqRel) == NOTIFIED
     }
 
-    /// Waits until it rings, at most this long; says whether it rang. One thread waits.
+    /// Waits at most this long for a notification and returns whether one came. Only one thread may wait.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self, most: Duration) -> bool {
         use super::sync::{YIELDS, current, sleep_while, yield_now};

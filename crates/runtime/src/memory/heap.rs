@@ -1,12 +1,12 @@
-//! Heap allocations, counted where frames are made.
+//! Heap allocations, counted where frames are worked on: in a lane's step and in every band of rows, on whichever
+//! thread it runs.
 //!
-//! Owns the allocator that counts, the scopes in which it does, and `foreign`, the one scope for calls into other
-//! people's code that allocates by its nature: drivers and codecs; and how the system's allocator divides addresses
-//! when they are limited.
-//! Does not allocate itself: it passes everything on to the system.
+//! The counts are known if the program uses [`CountingAllocator`], and null in the report otherwise. [`foreign`] marks
+//! calls into drivers and codecs, which allocate by their nature; their allocations are reported separately.
+//! [`share_heap_if_limited`] configures the system's allocator when addresses are limited.
 //!
-//! Always: an allocation counts for the innermost scope of its thread, once, as own or as foreign; outside every scope
-//! nothing is counted.
+//! Invariants: an allocation counts once, for the innermost scope of its thread, as own or as foreign. Outside of every
+//! scope nothing is counted.
 
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait, and the system's is set up by C functions")]
 
@@ -14,7 +14,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The system's allocator, with a count. Programs that want their frames' allocations counted make it theirs:
+/// The system's allocator with a counter. A program that wants its allocations per frame counted installs it:
 ///
 /// ```
 /// #[global_allocator]
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CountingAllocator;
 
-/// Allocations of one pipeline.
+/// The allocations of one pipeline.
 #[derive(Debug, Default)]
 pub struct HeapTally {
     own: AtomicU64,
@@ -37,7 +37,7 @@ impl HeapTally {
         self.own.load(Ordering::Relaxed)
     }
 
-    /// Allocations by drivers and codecs they called.
+    /// Allocations by drivers and codecs that they called.
     pub fn foreign(&self) -> u64 {
         self.foreign.load(Ordering::Relaxed)
     }
@@ -57,7 +57,7 @@ thread_local! {
     };
 }
 
-/// Counts what this thread allocates meanwhile.
+/// Counts the allocations of this thread during `work`.
 pub fn counted<R>(tally: &HeapTally, work: impl FnOnce() -> R) -> R {
     struct CountedScope<'a> {
         tally: &'a HeapTally,
@@ -79,8 +79,8 @@ pub fn counted<R>(tally: &HeapTally, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Counts what this thread allocates meanwhile as foreign: for calls into drivers and codecs, and nothing else. Where
-/// it may stand is listed in `tests/tidy.rs`.
+/// Counts the allocations of this thread during `work` as foreign. Only for calls into drivers and codecs;
+/// `tests/tidy.rs` lists the allowed uses.
 pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
     struct ForeignScope(bool);
     impl Drop for ForeignScope {
@@ -94,26 +94,26 @@ pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Makes all threads allocate from one heap if the process may only have so many addresses (`ulimit -v`). Call it before
-/// the first thread is started.
+/// Makes all threads allocate from one heap if the address space is limited (`ulimit -v`). Call it before the first
+/// thread is started.
 ///
-/// glibc sets 64 MiB of addresses aside for each thread. If it cannot, every small allocation of that thread takes a page
-/// of its own, and the rest of the addresses is gone after a few thousand. A small allocation that fails aborts the
+/// glibc reserves 64 MiB of addresses for each thread. If it cannot, every small allocation of that thread takes a page
+/// of its own, and the remaining addresses are gone after a few thousand. A small allocation that fails aborts the
 /// process, because Rust's lists and strings cannot report it.
 pub fn share_heap_if_limited() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: it writes to the place it is given, which is of its type.
+        // SAFETY: `getrlimit` writes to the pointer it receives, which points to an `rlimit`.
         let is_known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } == 0;
         if is_known && limit.rlim_cur != libc::RLIM_INFINITY {
-            // SAFETY: it changes one setting of the allocator, which has a lock for that.
+            // SAFETY: `mallopt` changes one setting of the allocator under the allocator's own lock.
             unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
         }
     }
 }
 
-/// Whether allocations are counted at all: whether the program has made [`CountingAllocator`] its own.
+/// Whether allocations are counted: whether the program installed [`CountingAllocator`].
 pub fn is_counted() -> bool {
     let tally = HeapTally::default();
     counted(&tally, || drop(std::hint::black_box(Box::new(0_u8))));
@@ -121,7 +121,7 @@ pub fn is_counted() -> bool {
 }
 
 fn count() {
-    // A thread that is ending has no count any more.
+    // A thread that is ending has no counter any more.
     let _ = HERE.try_with(|cell| {
         let mut here = cell.get();
         if here.counting {
@@ -135,8 +135,8 @@ fn count() {
     });
 }
 
-// SAFETY: every promise of the trait is kept by `System`, to which each call is passed on unchanged; counting touches a
-// cell of this thread only and does not allocate or unwind.
+// SAFETY: `System` keeps every promise of the trait; each call is passed on to it unchanged. Counting touches only a
+// cell of this thread and does not allocate or unwind.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -152,7 +152,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count();
-        // SAFETY: as above; the pointer came from System, since nothing else hands any out here.
+        // SAFETY: as above; the pointer came from System, because every allocation here does.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 

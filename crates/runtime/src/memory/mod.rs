@@ -1,5 +1,5 @@
-//! Memory that is counted, refused or short: heap allocations per pipeline, requests that the system denies, and lanes that
-//! wait for each other's frames.
+//! Memory accounting and limits: heap allocations per pipeline, allocations that the system refuses, and lanes that
+//! wait for memory.
 
 pub(crate) mod heap;
 pub(crate) mod no_memory;

@@ -1,37 +1,38 @@
-//! Host memory that the system does not give.
+//! Host memory that the system refuses.
 //!
-//! Asking for memory in proportion to a picture or a file goes through here, because a failed allocation elsewhere ends
-//! the whole program. Here it is an error of the frame that needed it.
-//! Does not limit anything: budgets do.
+//! Memory in proportion to an image or a file is requested here, because a failed allocation elsewhere aborts the
+//! program. Here it is an error of the frame that needed it. Before a library that cannot fail, the same amount is
+//! requested and released. Both leave 32 MiB for small allocations, which abort when they fail; under `ulimit -v` all
+//! threads share one heap, so that this is enough ([`super::heap`]). Budgets are the pools' business.
 //!
-//! Always: an error names the bytes; memory that already has room is not asked for again.
+//! A refused frame waits while other held frames will return, and is an error otherwise. A decoder or a kernel that
+//! gets no memory to work in fails on its frame at once.
 
-/// The system has no host memory for this.
+/// The system refused an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{needed_bytes} bytes of host memory are needed, and the system does not give them; make pictures or --threads \
-     smaller, end other programs, or raise the limit (`ulimit -v`)"
+    "{needed_bytes} bytes of host memory are needed, and the system refuses them; reduce the frame size or --threads, \
+     end other programs, or raise the limit (`ulimit -v`)"
 )]
 pub struct NoMemory {
-    /// Bytes that are needed.
     pub needed_bytes: u64,
 }
 
-/// What a picture leaves over, so that small things which cannot fail one by one still find memory.
+/// Left over by large allocations, so that small ones, which cannot fail individually, still find memory.
 const SPARE_BYTES: usize = 32 << 20;
 
-/// Less than this is not looked for first.
+/// Smaller allocations are not probed.
 const LARGE_BYTES: u64 = 1 << 20;
 
 impl NoMemory {
-    /// Makes a list this long, with copies of `value` for what is new.
+    /// Resizes a list, filling new elements with `value`.
     pub fn resize<T: Clone>(list: &mut Vec<T>, length: usize, value: T) -> Result<(), NoMemory> {
         NoMemory::reserve(list, length.saturating_sub(list.len()))?;
         list.resize(length, value);
         Ok(())
     }
 
-    /// Makes room for so many more.
+    /// Reserves room for `more` further elements.
     pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), NoMemory> {
         let whole = list.len().saturating_add(more).saturating_mul(size_of::<T>());
         let no_memory = NoMemory { needed_bytes: whole as u64 };
@@ -42,10 +43,10 @@ impl NoMemory {
         list.try_reserve_exact(more).map_err(|_| no_memory)
     }
 
-    /// Looks whether this much could be had in one piece with something to spare, and gives it back: for libraries that end
-    /// the program if they get none. Memory that is only asked for and not touched takes microseconds.
+    /// Checks whether this much can be allocated in one piece with something to spare, and releases it. For libraries
+    /// that abort if they get none. Allocating without touching takes microseconds.
     pub fn probe(bytes: u64) -> Result<(), NoMemory> {
-        // What is small is what the rest is spared for. On the web, memory that was asked for once is kept for good.
+        // Small allocations use the spare bytes. On the web, memory once requested is never returned.
         if bytes < LARGE_BYTES || cfg!(target_arch = "wasm32") {
             return Ok(());
         }
@@ -53,7 +54,7 @@ impl NoMemory {
         let bytes = usize::try_from(bytes).map_err(|_| no_memory)?;
         let mut room: Vec<u8> = Vec::new();
         room.try_reserve_exact(bytes.saturating_add(SPARE_BYTES)).map_err(|_| no_memory)?;
-        // Asked for and given back in one function, it could be left out by the compiler.
+        // Otherwise the compiler could remove the allocation.
         std::hint::black_box(&mut room);
         Ok(())
     }

@@ -1,11 +1,19 @@
-//! Shortage: somebody waits for memory, and whether that can help.
+//! Shortage of frame memory: what a waiting node needs, when waiting is hopeless, and the error that names the holders.
 //!
-//! Owns the words for memory that is not there: who needs it, who holds it, what to do; and the judgement that nothing
-//! will come back any more.
-//! Does not lend, and does not end a run: pools do the one, pipelines the other.
+//! A budget is a hard limit: no pool ever exceeds it. A node that is refused memory and has not taken its frame yet
+//! waits with it and is called again; the frame counts as held. Fused units, uploads and `convert` request memory
+//! before they take their frame. For a source, memory is lent before the call, because it could not be called twice. A
+//! download stays in its ring until there is a host frame for it. A handler that takes first and requests afterwards
+//! fails as it does for any other error.
 //!
-//! Always: whoever waits for memory has taken nothing and can be asked again; waiting is given up only where everybody
-//! has looked once more and nobody could move.
+//! - **What is admitted can leave.** A node that requests host memory leaves a frame for each downstream unit, so that
+//!   sources cannot take what the next kernel needs. On the device the latest segment gets what returns.
+//! - **No lane spins.** A lane that waits for memory waits for the device, or one millisecond, and tries again.
+//! - **No lane waits forever.** When stepped, a stall is a round in which nothing moved, no clock runs and the device
+//!   is idle. On threads, the watching thread sees all lanes idle, wakes them, and finds that each has tried again and
+//!   none has moved ([`Stall`]). Then nodes stop leaving memory to others. If that does not help either, the run ends
+//!   with [`OutOfMemory`]: which handler needs how much for which frame, how much is available, and which handlers hold
+//!   the rest.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,56 +26,43 @@ use crate::frame::EditError;
 use crate::frame::pool::FramePool;
 use crate::handler::{DeviceError, HandlerError};
 
-/// How many holders are named.
 const MOST_HOLDERS: usize = 6;
 
-/// Memory that somebody waits for.
+/// The memory that a node waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
-    /// Who waits.
     pub handler: String,
-    /// For which frame.
     pub frame: u64,
-    /// Which memory.
     pub space: Space,
-    /// Bytes it needs.
     pub needed_bytes: u64,
-    /// Bytes it could have had.
     pub available_bytes: u64,
-    /// Bytes in all.
     pub budget_bytes: u64,
 }
 
-/// A run that needs more memory than it may have, however long it waits.
+/// A run that needs more memory than its budget, however long it waits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{needed_bytes} bytes of {space} memory are needed, {available_bytes} of {budget_bytes} are available, and nothing \
-     that holds the rest can move: {}; raise --memory, or make frames, links, delays or --in-flight smaller",
+    "{needed_bytes} bytes of {space} memory are needed, {available_bytes} of {budget_bytes} are available, and no \
+     holder of the rest can move: {}; raise --memory, or reduce frame sizes, link depths, delays or --in-flight",
     HolderNames(holders)
 )]
 pub struct OutOfMemory {
-    /// Which memory.
     pub space: Space,
-    /// Bytes that are needed.
     pub needed_bytes: u64,
-    /// Bytes that could be had.
     pub available_bytes: u64,
-    /// Bytes in all.
     pub budget_bytes: u64,
-    /// Who holds what, most first.
+    /// The largest first.
     pub holders: Vec<MemoryHolder>,
 }
 
-/// Somebody who holds memory.
+/// The frames that one owner holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryHolder {
-    /// Who asked for it.
+    /// The handler that requested the memory.
     pub owner: Arc<str>,
-    /// How many frames.
     pub frames: usize,
-    /// Their bytes.
     pub bytes: u64,
-    /// The first frame for which it was lent.
+    /// The first frame it was lent for.
     pub since_frame: u64,
 }
 
@@ -77,10 +72,11 @@ impl fmt::Display for HolderNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, MemoryHolder { owner, frames, bytes, since_frame }) in self.0.iter().take(MOST_HOLDERS).enumerate() {
             let and = if at == 0 { "" } else { ", " };
-            write!(f, "{and}{owner} holds {bytes} bytes in {frames} since frame {since_frame}")?;
+            let noun = if *frames == 1 { "frame" } else { "frames" };
+            write!(f, "{and}{owner} holds {bytes} bytes in {frames} {noun} since frame {since_frame}")?;
         }
         match self.0.len() {
-            0 => f.write_str("nobody holds any"),
+            0 => f.write_str("no handler holds any"),
             all if all > MOST_HOLDERS => write!(f, " and {} more", all - MOST_HOLDERS),
             _ => Ok(()),
         }
@@ -88,7 +84,7 @@ impl fmt::Display for HolderNames<'_> {
 }
 
 impl HandlerError {
-    /// What is missing, where memory is: space, bytes needed, available and in all.
+    /// If memory is missing: space, bytes needed, available and in the budget.
     pub(crate) fn missing(&self) -> Option<(Space, u64, u64, u64)> {
         match self {
             HandlerError::Pool(error) | HandlerError::Edit(EditError::NoCopy { error, .. }) => {
@@ -107,7 +103,7 @@ impl HandlerError {
 }
 
 impl Shortage {
-    /// What ends a run for which waiting is of no use.
+    /// The failure that ends a run for which waiting is useless.
     pub(crate) fn failure(self, pool: &FramePool, device: Option<&Device>) -> HandlerFailure {
         let Shortage { handler, frame, space, needed_bytes, available_bytes, budget_bytes } = self;
         let mut holders: Vec<MemoryHolder> = Vec::new();
@@ -141,35 +137,34 @@ impl Shortage {
     }
 }
 
-/// What a lane that waits shows of itself.
+/// The state of a waiting lane.
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WaitingLane {
     /// Steps that moved something.
     pub(crate) moves: u64,
-    /// Steps in all.
+    /// All steps.
     pub(crate) tries: u64,
-    /// Whether it can only be woken by other lanes, or by memory.
+    /// Only other lanes or memory can wake it.
     pub(crate) idle: bool,
-    /// Whether it waits for memory.
+    /// Waits for memory.
     pub(crate) starves: bool,
 }
 
-/// What to do about lanes that wait.
+/// What to do about waiting lanes.
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing.
     Fine,
-    /// They should all look once more.
+    /// All lanes must try again.
     Wake,
-    /// Nobody needs to leave memory for others any more; and they should all look once more.
+    /// Nodes need not leave memory to others any more; all lanes must try again.
     Press,
     /// Nothing will move again.
     Hopeless,
 }
 
-/// Judges from outside whether lanes wait for each other's memory.
+/// Detects lanes that wait for each other's memory.
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Default)]
 pub(crate) struct Stall {
@@ -179,7 +174,7 @@ pub(crate) struct Stall {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Stall {
-    /// Judges by what lanes show now and showed at the last look.
+    /// Compares the lanes' states with those of the previous call.
     pub(crate) fn judge(&mut self, lanes: Vec<WaitingLane>) -> Verdict {
         let stalled = lanes.iter().all(|lane| lane.idle) && lanes.iter().any(|lane| lane.starves);
         if !stalled {
@@ -187,7 +182,7 @@ impl Stall {
             self.before = None;
             return if was_pressed { Verdict::Wake } else { Verdict::Fine };
         }
-        // One whole step of each lane that began after the last look, and no move by anybody.
+        // Every lane has made one whole step that began after the previous call, and none has moved.
         let same =
             |(before, now): (&WaitingLane, &WaitingLane)| before.moves == now.moves && now.tries >= before.tries + 2;
         let moved = |(before, now): (&WaitingLane, &WaitingLane)| before.moves != now.moves;
@@ -204,7 +199,7 @@ impl Stall {
         }
     }
 
-    /// Whether nobody leaves memory for others at present.
+    /// Whether nodes currently leave no memory to others.
     pub(crate) fn is_pressed(&self) -> bool {
         self.pressed
     }
@@ -219,10 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_given_up_only_when_everybody_has_looked_again_and_nobody_moved() {
+    fn waiting_ends_only_when_every_lane_has_tried_again_and_none_moved() {
         let mut stall = Stall::default();
         assert_eq!(stall.judge(vec![look(5, 10, true), look(7, 20, false)]), Verdict::Wake);
-        assert_eq!(stall.judge(vec![look(5, 99, true), look(7, 21, false)]), Verdict::Wake, "one has not looked");
+        assert_eq!(stall.judge(vec![look(5, 99, true), look(7, 21, false)]), Verdict::Wake, "one has not tried again");
         assert_eq!(stall.judge(vec![look(5, 99, true), look(7, 22, false)]), Verdict::Press);
         assert_eq!(stall.judge(vec![look(5, 99, true), look(7, 22, false)]), Verdict::Wake);
         assert_eq!(stall.judge(vec![look(5, 101, true), look(7, 24, false)]), Verdict::Hopeless);
@@ -234,7 +229,7 @@ mod tests {
         stall.judge(vec![look(5, 10, true)]);
         assert_eq!(stall.judge(vec![look(6, 99, true)]), Verdict::Wake, "it moved");
         assert_eq!(stall.judge(vec![WaitingLane { idle: false, ..look(6, 200, true) }]), Verdict::Fine);
-        assert_eq!(stall.judge(vec![look(6, 300, false)]), Verdict::Fine, "nobody waits for memory");
+        assert_eq!(stall.judge(vec![look(6, 300, false)]), Verdict::Fine, "no lane waits for memory");
         assert_eq!(stall.judge(vec![look(6, 400, true)]), Verdict::Wake);
         assert_eq!(stall.judge(vec![look(6, 402, true)]), Verdict::Press);
         assert!(stall.is_pressed());
@@ -254,9 +249,9 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "100 bytes of cpu memory are needed, 20 of 300 are available, and nothing that holds the rest can move: \
-             pattern0 holds 200 bytes in 2 since frame 3, blur0 holds 80 bytes in 2 since frame 3; raise --memory, or \
-             make frames, links, delays or --in-flight smaller"
+            "100 bytes of cpu memory are needed, 20 of 300 are available, and no holder of the rest can move: \
+             pattern0 holds 200 bytes in 2 frames since frame 3, blur0 holds 80 bytes in 2 frames since frame 3; raise \
+             --memory, or reduce frame sizes, link depths, delays or --in-flight"
         );
     }
 }

@@ -1,9 +1,11 @@
-//! One call of a node's handler.
+//! One call of a node's handler: its inputs, its owner in the memory ledger, and retries.
 //!
-//! Owns what a handler is given, in whose name it asks for memory, and the second try where that is its policy.
-//! Does not decide what follows: the node counts and sends.
+//! A handler's error costs its frame: the slot is sent empty, and `on-error` decides whether the run stops, continues,
+//! or retries that frame once. A fused node follows the policy of the member that failed and counts the frame as that
+//! member's; a retry continues with that member, so that no other is called twice. A skipped failure is reported once
+//! per handler and counted after that.
 //!
-//! Always: whatever a handler leaves in its inputs is let go of, but for the frame of a call that will be repeated.
+//! Frames that the handler leaves in its inputs are released, except the frame of a call that will be repeated.
 
 use vramp_plan::{OnError, Space};
 
@@ -15,20 +17,20 @@ use crate::lane::context::{LaneContext, LaneRequest};
 use super::Node;
 
 impl Node {
-    /// Calls the handler on what was given, and once more for each member that fails and whose policy is to retry. A
-    /// group goes on with the member that failed, so that no other one is asked twice for a frame.
+    /// Calls the handler, and again for each member that fails and whose policy is to retry. A fused unit continues
+    /// with the member that failed, so that no other is called twice for a frame.
     pub(super) fn call(&mut self, now: Now, context: &mut LaneContext) -> Result<(Flow, bool), HandlerError> {
-        // Only a handler that is tried twice needs its frame kept: any other may be its sole holder and edit in place.
+        // Keeps a reference for retries only: without one the handler may be the sole holder and edit in place.
         let spare = if self.retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
         let mut outcome = self.call_once(now, context);
         let supplied_again = self.supplied_again;
         let mut tried = None;
         while let Err(error) = &outcome
             && !self.has_to_repeat()
-            && self.members[self.blamed(error)].on_error == OnError::Retry
-            && tried < Some(self.blamed(error))
+            && self.members[self.failing_member(error)].on_error == OnError::Retry
+            && tried < Some(self.failing_member(error))
         {
-            tried = Some(self.blamed(error));
+            tried = Some(self.failing_member(error));
             if let Some(given) = self.given.get_mut(self.inputs.lead()) {
                 given.clone_from(&spare);
             }

@@ -1,7 +1,4 @@
-//! What a node is made of, before it fires.
-//!
-//! Owns its configuration: which handler, which links, what leads, what ends it, what it holds back.
-//! Does not fire anything.
+//! Construction of a node: its handler, links, lead, ends, delay and limits.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +19,7 @@ use crate::observe::monitor::{Measuring, NodeCounts, NodeStats};
 use super::{Node, Replan};
 
 impl Node {
-    /// A node of this name around a handler with this many inputs and outputs; the first input leads.
+    /// A node around one handler. The first input leads.
     pub fn new(name: impl Into<String>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
         Node::of(vec![NodeMember { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
     }
@@ -47,11 +44,11 @@ impl Node {
             delay: 0,
             shifts: false,
             every: 1,
-            places: 0,
+            slots: 0,
             held: DelayLine::default(),
             sunk_ns: None,
             before_ns: None,
-            told: Watermark::NOTHING,
+            announced: Watermark::NOTHING,
             end_ns: BEFORE_ALL,
             given: vec![None; inputs],
             made: vec![None; outputs],
@@ -71,28 +68,29 @@ impl Node {
         }
     }
 
-    /// Follows another input than the first.
+    /// Selects the lead input.
     #[must_use]
     pub fn lead(mut self, input: usize) -> Node {
         self.inputs.follow(Some(input));
         self
     }
 
-    /// Ends it with this input as well as with its lead (`until=shortest`). Said before the input is connected.
+    /// Ends the node with this input as well as with its lead (`until=shortest`). Must be called before the input is
+    /// connected.
     #[must_use]
     pub fn ends_with(mut self, input: usize) -> Node {
         self.ends_with[input] = true;
         self
     }
 
-    /// Says which of its handlers each input belongs to; all to the first if this is not said.
+    /// Sets the member that each input belongs to; defaults to the first for all.
     #[must_use]
     pub fn input_of(mut self, members: Vec<usize>) -> Node {
         self.input_of = members;
         self
     }
 
-    /// Says what happens when its handler fails.
+    /// Sets the policy of all members.
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Node {
         self.members.iter_mut().for_each(|member| member.on_error = on_error);
@@ -109,7 +107,7 @@ impl Node {
         self
     }
 
-    /// Ends a source after this many frames, or as soon as `finishing` says so.
+    /// Ends a source after this many frames, or as soon as `finishing` is set.
     #[must_use]
     pub fn limit(mut self, frames: Option<u64>, finishing: Arc<AtomicBool>) -> Node {
         self.limit = frames.unwrap_or(u64::MAX);
@@ -117,46 +115,44 @@ impl Node {
         self
     }
 
-    /// Gives its frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
+    /// Gives its frames planned times instead of measured ones, so that a run can be repeated exactly.
     #[must_use]
     pub fn nominal(mut self) -> Node {
         self.pace.nominal = true;
         self
     }
 
-    /// Says which size its frames were planned with, and whom to ask when another comes.
+    /// Sets the planned frame size and the function to call when it changes.
     #[must_use]
     pub fn planned(mut self, size: Size, replan: Replan) -> Node {
         self.planned = Some((size, replan));
         self
     }
 
-    /// Holds back this many places. What is held leaves under the number and time of the frame that pushes it out, an older
-    /// picture now; or, if it keeps its times, late under its own.
+    /// Holds back this many slots. A held frame leaves under the number and time of the frame that pushes it out; if it
+    /// keeps its times, it leaves later under its own.
     #[must_use]
-    pub fn delaying(mut self, places: usize, keeps_times: bool) -> Node {
-        (self.delay, self.shifts) = (places, places > 0 && !keeps_times);
-        self.is_simple &= places == 0;
-        self.held.reserve(places);
+    pub fn delaying(mut self, slots: usize, keeps_times: bool) -> Node {
+        (self.delay, self.shifts) = (slots, slots > 0 && !keeps_times);
+        self.is_simple &= slots == 0;
+        self.held.reserve(slots);
         self
     }
 
-    /// Lets one place in this many pass.
+    /// Passes one slot in this many.
     #[must_use]
-    pub fn every(mut self, places: u64) -> Node {
-        self.every = places.max(1);
+    pub fn every(mut self, slots: u64) -> Node {
+        self.every = slots.max(1);
         self.is_simple &= self.every == 1;
         self
     }
 
-    /// Says that frames come to the device here for the first time.
     #[must_use]
     pub(crate) fn entering_device(mut self, enters: bool) -> Node {
         self.enters_device = enters;
         self
     }
 
-    /// Connects an input.
     pub fn connect_input(&mut self, input: usize, link: LinkReceiver<Frame>, policy: Policy) {
         self.inputs.connect(input, link, policy, self.ends_with[input]);
     }

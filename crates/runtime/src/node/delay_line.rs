@@ -1,9 +1,13 @@
-//! The delay line: places of a stream that a node keeps back, in order.
+//! The delay line: slots that a node holds back, in order. They are held by `delay`, or await a download.
 //!
-//! Owns what `delay` holds and what was asked for and comes later.
-//! Does not send: the node does, when what is oldest is there and due.
+//! **Delays.** `delay` holds N slots and sends the image of N slots before, under the number and time of the arriving
+//! frame, at once. It adds no latency, so parallel links need no depth. With `keep-times`, frames leave N slots later
+//! under their own times, and parallel links are as deep as that.
 //!
-//! Always: places leave in the order they came; empty places count like any other.
+//! **Downloads.** A download is recorded now and arrives some submits later. The node holds its slot and counts room
+//! for it as taken. Frames leave in the order in which they were requested.
+//!
+//! The node sends the oldest slot when it is complete and due. Empty slots count like any other.
 
 use std::collections::VecDeque;
 
@@ -11,17 +15,16 @@ use crate::frame::Frame;
 use crate::handler::Now;
 use crate::link::ring::StreamSlot;
 
-/// Places that are kept back.
 #[derive(Debug)]
 pub(crate) struct DelayLine {
-    places: VecDeque<DelayedSlot>,
+    slots: VecDeque<DelayedSlot>,
     awaited: usize,
 }
 
-/// A place that is kept back.
+/// A slot that is held back.
 #[derive(Debug)]
 enum DelayedSlot {
-    /// It can go.
+    /// Complete; can be sent.
     Slot(StreamSlot<Frame>),
     /// Its frame is still being made.
     Awaited(Now),
@@ -29,89 +32,89 @@ enum DelayedSlot {
 
 impl Default for DelayLine {
     fn default() -> DelayLine {
-        DelayLine { places: VecDeque::with_capacity(8), awaited: 0 }
+        DelayLine { slots: VecDeque::with_capacity(8), awaited: 0 }
     }
 }
 
 impl DelayLine {
-    /// Makes room for a delay of this many places, with runs of empty ones in between.
+    /// Reserves room for a delay of this many slots, with runs of empty ones in between.
     pub(crate) fn reserve(&mut self, delay: usize) {
-        self.places.reserve(2 * delay + 2);
+        self.slots.reserve(2 * delay + 2);
     }
 
     pub(crate) fn clear(&mut self) {
-        self.places.clear();
+        self.slots.clear();
         self.awaited = 0;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.slots.is_empty()
     }
 
-    /// Whether the oldest place can go.
-    pub(crate) fn is_there(&self) -> bool {
-        matches!(self.places.front(), Some(DelayedSlot::Slot(_)))
+    /// Whether the oldest slot can be sent.
+    pub(crate) fn is_complete(&self) -> bool {
+        matches!(self.slots.front(), Some(DelayedSlot::Slot(_)))
     }
 
-    /// How many places there are.
-    pub(crate) fn places(&self) -> u64 {
+    /// Number of slots; a run of empty ones counts fully.
+    pub(crate) fn slot_count(&self) -> u64 {
         let count = |held: &DelayedSlot| match held {
             DelayedSlot::Slot(StreamSlot::Empty { count, .. }) => *count,
             DelayedSlot::Slot(StreamSlot::Frame { .. }) | DelayedSlot::Awaited(_) => 1,
         };
-        self.places.iter().map(count).sum()
+        self.slots.iter().map(count).sum()
     }
 
-    /// How many of them wait for their frames.
+    /// Number of slots that await their frames.
     pub(crate) fn awaited(&self) -> usize {
         self.awaited
     }
 
-    /// The time of the oldest frame: no frame will leave before it. Empty places do not count, since a run of them is let
-    /// go one by one and which times they have is not known.
+    /// The time of the oldest frame: no frame will leave before it. Empty slots do not count, because a run of them
+    /// leaves one by one and only its first time is known.
     pub(crate) fn first_frame_ns(&self) -> Option<i64> {
-        self.places.iter().find_map(|held| match held {
+        self.slots.iter().find_map(|held| match held {
             DelayedSlot::Slot(StreamSlot::Frame { pts_ns, .. }) => Some(*pts_ns),
             DelayedSlot::Slot(StreamSlot::Empty { .. }) => None,
             DelayedSlot::Awaited(now) => Some(now.pts_ns),
         })
     }
 
-    /// Keeps a slot, joined with the empty places before it.
+    /// Appends a slot, joined with the empty slots before it.
     pub(crate) fn push(&mut self, slot: StreamSlot<Frame>) {
-        let rest = match self.places.back_mut() {
+        let rest = match self.slots.back_mut() {
             Some(DelayedSlot::Slot(back)) => back.join(slot),
             _ => Some(slot),
         };
-        self.places.extend(rest.map(DelayedSlot::Slot));
+        self.slots.extend(rest.map(DelayedSlot::Slot));
     }
 
-    /// Keeps the place of a frame that comes later.
+    /// Appends the slot of a frame that arrives later.
     pub(crate) fn await_frame(&mut self, now: Now) {
         self.awaited += 1;
-        self.places.push_back(DelayedSlot::Awaited(now));
+        self.slots.push_back(DelayedSlot::Awaited(now));
     }
 
-    /// The oldest place that waits for its frame.
+    /// The oldest slot that awaits its frame.
     pub(crate) fn oldest_awaited(&self) -> Option<Now> {
-        self.places.iter().find_map(|held| match held {
+        self.slots.iter().find_map(|held| match held {
             DelayedSlot::Awaited(now) => Some(*now),
             DelayedSlot::Slot(_) => None,
         })
     }
 
-    /// Gives the oldest place that waits its frame, or leaves it empty.
+    /// Fills the oldest awaited slot.
     pub(crate) fn arrive(&mut self, slot: StreamSlot<Frame>) {
-        if let Some(place) = self.places.iter_mut().find(|held| matches!(held, DelayedSlot::Awaited(_))) {
-            *place = DelayedSlot::Slot(slot);
+        if let Some(awaited) = self.slots.iter_mut().find(|held| matches!(held, DelayedSlot::Awaited(_))) {
+            *awaited = DelayedSlot::Slot(slot);
             self.awaited -= 1;
         }
     }
 
-    /// Makes the places of those frames empty that `is_lost` says are gone, and says how many there were.
+    /// Empties the slots of the frames that `is_lost` selects and returns their number.
     pub(crate) fn lose(&mut self, is_lost: impl Fn(&Frame) -> bool) -> u64 {
         let mut lost = 0;
-        for held in &mut self.places {
+        for held in &mut self.slots {
             if let DelayedSlot::Slot(StreamSlot::Frame { pts_ns, frame }) = held
                 && is_lost(frame)
             {
@@ -122,16 +125,16 @@ impl DelayLine {
         lost
     }
 
-    /// Lets the oldest place go, if it can.
+    /// Removes the oldest slot, if it is complete.
     pub(crate) fn pop(&mut self) -> Option<StreamSlot<Frame>> {
-        match self.places.front_mut()? {
+        match self.slots.front_mut()? {
             DelayedSlot::Awaited(_) => None,
             DelayedSlot::Slot(StreamSlot::Empty { count, first_ns, lost, .. }) if *count > 1 => {
-                // Which times the rest of a run has is not known: only its first is certain.
+                // Of a run only the first time is known, so the rest keeps it.
                 *count -= 1;
                 Some(if *lost { StreamSlot::lost(*first_ns) } else { StreamSlot::empty(*first_ns) })
             }
-            DelayedSlot::Slot(_) => match self.places.pop_front() {
+            DelayedSlot::Slot(_) => match self.slots.pop_front() {
                 Some(DelayedSlot::Slot(slot)) => Some(slot),
                 _ => None,
             },

@@ -1,10 +1,17 @@
-//! Inputs of a node: the one that leads and those that supply.
+//! The inputs of a node: the lead, and the others that supply frames to it.
 //!
-//! Owns the input rule: what is there, what is certain, which frame each input supplies to a lead frame.
-//! Does not fire: the node does when the rule holds.
+//! Implements the input rule: what has arrived, what is certain, and which frame each input supplies to a lead frame.
+//! The node fires when the rule holds.
 //!
-//! Always: an input supplies its newest frame up to the lead's time, never one from behind it; an input that has ended
-//! holds its last frame.
+//! **Ends.** A source's stream ends at the time of its last slot. A handler's stream ends with its lead; with
+//! `until=shortest`, at the earliest end of its lead and its other inputs. A join passes on the lead's frames up to and
+//! including that time. Streams announce how long they last in addition to their watermarks, because a watermark may be
+//! later than an end: a join that an input may end waits until that input has ended or lasts as long as the lead. So
+//! lossless graphs give the same frames in any order of threads, fused or not (`tests/endings.rs` models the rule). A
+//! node whose consumers have all ended ends too, so that an endless side input does not keep a run alive.
+//!
+//! Invariants: an input supplies its newest frame up to the lead's time, never a later one. An input that has ended
+//! keeps its last frame.
 
 use vramp_plan::{Policy, Space};
 
@@ -12,7 +19,6 @@ use crate::frame::Frame;
 use crate::link::LinkReceiver;
 use crate::link::ring::{BEFORE_ALL, DropReason, SlotRing, StreamSlot};
 
-/// The inputs of a node.
 pub(crate) struct Inputs {
     ports: Vec<Option<Port>>,
     lead: usize,
@@ -20,21 +26,21 @@ pub(crate) struct Inputs {
     ends_early: bool,
 }
 
-/// An input with how it delivers and its newest frame.
+/// One input with its policy and its newest frame.
 struct Port {
     link: LinkReceiver<Frame>,
     policy: Policy,
     newest: Option<Frame>,
-    /// Whether the newest frame has been supplied already.
+    /// Whether the newest frame has been supplied before.
     seen: bool,
-    /// Whether the newest frame went with a device, and no other has come since.
+    /// Whether a device loss took the newest frame, and no other has come since.
     lost: bool,
     /// Whether the node ends when this input ends (`until=shortest`).
     ends_node: bool,
 }
 
 impl Port {
-    /// Whether the rule has to wait for what this input knows.
+    /// Whether the node has to wait until this input is certain.
     fn is_awaited(&self) -> bool {
         self.policy == Policy::Lossless
     }
@@ -43,32 +49,30 @@ impl Port {
 /// What is known of the lead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeadView {
-    /// The time of its oldest place.
+    /// The time of its oldest slot.
     pub(crate) head_ns: Option<i64>,
-    /// What is known of the stream.
     pub(crate) known: Watermark,
     pub(crate) over: bool,
 }
 
-/// What a stream is known to do: a watermark.
+/// What is known of a stream's future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watermark {
-    /// Up to when nothing more will come.
+    /// Nothing up to this time will come any more.
     pub(crate) certain_ns: Option<i64>,
-    /// Up to when the stream lasts at least. What `until=shortest` waits for; never later than `certain_ns`.
+    /// The stream lasts at least until this time, never later than `certain_ns`. `until=shortest` waits for it.
     pub(crate) lasts_ns: i64,
 }
 
 impl Watermark {
-    /// Nothing yet.
     pub(crate) const NOTHING: Watermark = Watermark { certain_ns: None, lasts_ns: BEFORE_ALL };
 
-    /// The stream has come to this time.
+    /// The stream has reached this time.
     pub(crate) fn at(pts_ns: i64) -> Watermark {
         Watermark { certain_ns: Some(pts_ns), lasts_ns: pts_ns }
     }
 
-    /// The same, up to this time only.
+    /// The same, limited to this time.
     pub(crate) fn up_to(self, pts_ns: i64) -> Watermark {
         Watermark { certain_ns: Some(pts_ns).min(self.certain_ns), lasts_ns: pts_ns.min(self.lasts_ns) }
     }
@@ -80,12 +84,12 @@ impl LeadView {
         LeadView { head_ns: ring.head().map(StreamSlot::first_ns), known, over: ring.is_over() }
     }
 
-    /// What the node that follows it knows: nothing will come before the oldest place.
+    /// What a node that follows this lead can announce: nothing will come before the oldest slot.
     pub(crate) fn before_head(&self) -> Watermark {
         self.head_ns.map_or(self.known, |at| self.known.up_to(at - 1))
     }
 
-    /// Whether every frame up to this time has been taken, and none up to it will come.
+    /// Whether every frame up to this time has been taken and none will come.
     fn is_past(&self, end_ns: i64) -> bool {
         let next_ns = self.head_ns.or(self.known.certain_ns.map(|certain| certain.saturating_add(1)));
         self.over || next_ns.is_some_and(|next| next > end_ns)
@@ -105,7 +109,7 @@ impl Inputs {
         self.lead
     }
 
-    /// Follows this input; none of them where a clock leads.
+    /// Selects the lead; `None` if a clock leads.
     pub(crate) fn follow(&mut self, input: Option<usize>) {
         self.lead = input.unwrap_or(usize::MAX);
     }
@@ -115,24 +119,24 @@ impl Inputs {
         self.ports[input] = Some(Port { link, policy, newest: None, seen: false, lost: false, ends_node });
     }
 
-    /// Looks at the lead; none where it is not linked.
+    /// The state of the lead; `None` if it is not linked.
     pub(crate) fn look(&self) -> Option<LeadView> {
         let lead = self.ports.get(self.lead)?.as_ref()?;
         Some(lead.link.look(LeadView::of))
     }
 
-    /// Takes the lead's oldest place, or looks at it where there is none; none where it is not linked.
+    /// Takes the lead's oldest slot, or returns its state if it has none; `None` if it is not linked.
     pub(crate) fn take_or_look(&self) -> Option<Result<StreamSlot<Frame>, LeadView>> {
         let lead = self.ports.get(self.lead)?.as_ref()?;
         Some(lead.link.take_or(LeadView::of))
     }
 
-    /// Takes the lead's oldest place.
+    /// Takes the lead's oldest slot.
     pub(crate) fn take_lead(&self) -> Option<StreamSlot<Frame>> {
         self.ports.get(self.lead)?.as_ref()?.link.take()
     }
 
-    /// Takes from the other inputs what lies behind the lead: of that, only the newest frame counts.
+    /// Takes everything up to this time from the other inputs and keeps the newest frame of each.
     pub(crate) fn advance(&mut self, passed_ns: Option<i64>) -> bool {
         let Some(passed) = passed_ns else { return false };
         let mut moved = false;
@@ -150,8 +154,8 @@ impl Inputs {
         moved
     }
 
-    /// Whether every other input is certain at this time: over a lossless link it waits, over others it takes what is
-    /// there. Of an input that may end the node, it has to be certain too whether it lasts that long.
+    /// Whether every other input is certain at this time. Only lossless links are waited for. For an input that may end
+    /// the node, it must also be certain whether it lasts that long.
     pub(crate) fn are_certain(&self, at_ns: i64) -> bool {
         let certain = |port: &Port| match (port.is_awaited(), port.ends_node) {
             (false, _) => true,
@@ -161,11 +165,11 @@ impl Inputs {
         self.others().all(certain)
     }
 
-    /// When the node ends, once that is known and the lead has come that far: at the earliest end of its lead and of the
-    /// inputs that end it.
+    /// The end of the node's stream, once it is known and the lead has reached it: the earliest end of the lead and of
+    /// the inputs that end the node.
     ///
-    /// An end is known when it is not later than what every other stream that counts is known to last, so that which of
-    /// them was heard of first makes no difference.
+    /// An end is known when every other stream that counts is known to last at least as long, so that the order in
+    /// which ends are noticed makes no difference.
     pub(crate) fn end_ns(&self, lead: &LeadView) -> Option<i64> {
         if !self.ends_early && !lead.over {
             return None;
@@ -174,7 +178,7 @@ impl Inputs {
         let lead_port = self.ports.get(self.lead).and_then(Option::as_ref);
         let leads = |port: &Port| lead_port.is_some_and(|lead| std::ptr::eq(lead, port));
         for port in lead_port.into_iter().chain(self.ending()) {
-            // One look: what ends in between counts as lasting as long as it did before.
+            // One access: a stream that ends in between counts as lasting as long as before.
             match port.link.look(|ring| ring.end_ns().ok_or(ring.lasts_ns())) {
                 Ok(end_ns) => earliest = Some(earliest.map_or(end_ns, |other: i64| other.min(end_ns))),
                 Err(lasts_ns) if port.is_awaited() || leads(port) => least = least.min(lasts_ns),
@@ -184,12 +188,13 @@ impl Inputs {
         earliest.filter(|end_ns| least >= *end_ns && lead.is_past(*end_ns))
     }
 
-    /// When an input ends a node that is led by a clock, if that is before this time. Asked when all are certain then.
+    /// For a node led by a clock: the end of an input that ends it, if that is before this time. Called when all inputs
+    /// are certain at this time.
     pub(crate) fn end_before(&self, at_ns: i64) -> Option<i64> {
         self.ending().filter_map(|port| port.link.look(SlotRing::end_ns)).min().filter(|end_ns| *end_ns < at_ns)
     }
 
-    /// Up to when the inputs that end the node are known to last, of a time up to which the lead does.
+    /// Limits a watermark of the lead by how long the inputs that end the node are known to last.
     pub(crate) fn limit(&self, known: Watermark) -> Watermark {
         if !self.ends_early {
             return known;
@@ -204,7 +209,7 @@ impl Inputs {
         self.others().filter(|port| port.ends_node)
     }
 
-    /// Puts each other input's newest frame where the handler finds it; counts those that were supplied before.
+    /// Puts each other input's newest frame into the call. Returns how many were supplied before.
     pub(crate) fn supply(&mut self, given: &mut [Option<Frame>]) -> u64 {
         let (lead, mut repeats) = (self.lead, 0);
         for (at, port) in self.ports.iter_mut().enumerate().filter(|(at, _)| *at != lead) {
@@ -216,7 +221,7 @@ impl Inputs {
         repeats
     }
 
-    /// Whether an input's newest frame went with a device: what is made without it would be wrong.
+    /// Whether a device loss took an input's newest frame: a frame made without it would be wrong.
     pub(crate) fn lack_one(&self) -> bool {
         self.others().any(|port| port.lost)
     }
@@ -227,8 +232,8 @@ impl Inputs {
         self.ports.iter().position(|port| port.as_ref().is_some_and(gone))
     }
 
-    /// Gives up frames that were on a device that is gone; says how many of those waited. An input that has lost the
-    /// frame it supplies lacks one until another comes; where later ones were lost, their places will say so.
+    /// Drops the frames that were on a lost device and returns how many were queued. An input that has lost the frame
+    /// it supplies lacks one until another comes; later losses are marked in their slots.
     pub(crate) fn lose(&mut self) -> u64 {
         let is_lost = |frame: &Frame| frame.space() == Space::Gpu;
         let lead = self.lead;
@@ -243,12 +248,12 @@ impl Inputs {
         lost
     }
 
-    /// The frames that other inputs than the lead supply.
+    /// The newest frames of all inputs but the lead.
     pub(crate) fn supplied(&mut self) -> impl Iterator<Item = &mut Frame> {
         self.others_mut().filter_map(|port| port.newest.as_mut())
     }
 
-    /// Says that nothing will be taken any more: nobody must wait for room in front of a node that has ended.
+    /// Ends consumption, so that no producer waits for room at a node that has ended.
     pub(crate) fn close(&mut self) {
         for port in self.ports.iter_mut().flatten() {
             port.link.close();
@@ -256,7 +261,7 @@ impl Inputs {
         }
     }
 
-    /// Drops what waits.
+    /// Drops all queued frames.
     pub(crate) fn drain(&mut self, reason: DropReason) {
         for port in self.ports.iter_mut().flatten() {
             port.link.drain(reason);

@@ -1,9 +1,13 @@
-//! What becomes of a node when its device is lost, and when there is one again.
+//! What happens to a node when its device is lost, and when a device is available again.
 //!
-//! Owns which of its frames are gone: those on the device that wait in front of it, that it holds, or that it awaits.
-//! Does not decide where the run goes on: the lane does, for all of its nodes at once.
+//! Lost are the frames on the device that are queued at the node, held by it, or awaited by it. Frames on the host
+//! stay. The lane decides where the run continues, for all of its nodes at once.
 //!
-//! Always: a frame that is gone leaves its place behind and is counted once; frames on the host stay.
+//! No wrong frame is made. If the frame of a non-lead input was lost, or one that should have followed it (empty slots
+//! record whether their frames were lost), the lead's frames are lost too until another one comes. If none will come
+//! because its source has ended, that is an error ([`HandlerError::SideLost`]).
+//!
+//! Invariant: a lost frame leaves an empty slot and is counted once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +25,12 @@ use crate::node::inputs::Watermark;
 use super::{Fired, Node};
 
 impl Node {
-    /// Whether frames that it was given are still on the device.
+    /// Whether the device still works on frames for it.
     pub(crate) fn awaits(&self) -> bool {
         self.held.awaited() > 0
     }
 
-    /// Gives up the oldest frame that it awaits from the device.
+    /// Drops the oldest frame that it awaits from the device.
     pub(crate) fn lose_awaited(&mut self) {
         if let Some(now) = self.held.oldest_awaited() {
             self.counts.held -= 1;
@@ -35,8 +39,8 @@ impl Node {
         }
     }
 
-    /// Gives up everything it has on the device that is gone, and says how many frames waited there in front of it:
-    /// those are its links', the others its own.
+    /// Drops everything it has on the lost device. Returns how many frames were queued at its inputs; links count
+    /// those, the node counts the others.
     pub(crate) fn lose_device(&mut self) -> u64 {
         let waited = self.inputs.lose();
         let held = self.held.lose(|frame| frame.space() == Space::Gpu);
@@ -52,18 +56,18 @@ impl Node {
         waited
     }
 
-    /// Goes on with the host's frames; false where its handler cannot.
+    /// Switches to frames on the host; false if its handler cannot.
     pub(crate) fn leave_device(&mut self) -> bool {
         self.handler.leave_device()
     }
 
-    /// Goes on on another device; what it was supplied meanwhile is brought up.
+    /// Switches its handler to another device.
     pub(crate) fn enter_device(&mut self, device: &Device) -> Result<(), HandlerFailure> {
         let number = self.counts.taken;
         catch(|| self.handler.enter_device(device)).map_err(|error| self.failure(number, error))
     }
 
-    /// The frames that its inputs supply again and again, brought to the device.
+    /// Copies of the frames that its inputs supply repeatedly, on the device.
     pub(crate) fn raised(&mut self, context: &mut LaneContext) -> Result<Vec<Frame>, HandlerFailure> {
         let owner: Arc<str> = self.members[0].name.as_str().into();
         let Some(device_context) = context.device_context().filter(|_| self.handler.computes()) else {
@@ -74,12 +78,12 @@ impl Node {
         raised.map_err(|error| self.failure(self.counts.taken, HandlerError::Device(error)))
     }
 
-    /// Has its inputs supply these instead of what they are copies of.
+    /// Replaces the supplied frames by these copies.
     pub(crate) fn put_supplied(&mut self, frames: Vec<Frame>) {
         self.inputs.supplied().zip(frames).for_each(|(own, frame)| *own = frame);
     }
 
-    /// Brings what its inputs supply to the device where it is still on the host: once, not for every frame.
+    /// Uploads supplied frames that are still on the host: once, not for every frame.
     pub(super) fn raise_late(&mut self, context: &mut LaneContext) -> Result<(), HandlerError> {
         if context.device_context().is_none() || !self.inputs.supplied().any(|frame| frame.space() == Space::Cpu) {
             return Ok(());
@@ -93,12 +97,11 @@ impl Node {
         }
     }
 
-    /// The kernels it needs on a device.
     pub(crate) fn shaders(&self) -> Vec<Shader> {
         self.handler.shaders()
     }
 
-    /// A frame that cannot be made, since what belongs beside it went with the device.
+    /// Handles a frame that cannot be made because the frame of another input went with the device.
     pub(super) fn lack(&mut self, now: Now, context: &LaneContext) -> Fired {
         if let Some(input) = self.inputs.lacks_for_good() {
             return self.settle(now, Err(HandlerError::SideLost { input }), context);
@@ -109,7 +112,7 @@ impl Node {
         Fired::Moved
     }
 
-    /// A frame that ends here has been finished by the device. Hands back the time since the one before.
+    /// Handles a frame that ends here and that the device has finished. Returns the interval since the previous one.
     pub(crate) fn finish_awaited(&mut self, done: Duration) -> Option<Duration> {
         let now = self.held.oldest_awaited()?;
         self.counts.held -= 1;

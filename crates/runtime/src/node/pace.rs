@@ -1,29 +1,28 @@
-//! Pace: how fast a source has been lately.
+//! Measures how fast a source has been lately, for the [`Birth`] of its frames.
 //!
-//! Owns the measuring of what stays with a frame from its birth on.
-//! Does not read the time: it is told.
-//!
-//! Always: a displayed rate follows within a second and can be read; a nominal pace depends on frame numbers only.
+//! A birth is measured when a source sends a frame and stays with it: the time, the interval to the previous frame, and
+//! the recent rate. So `{fps}` is the same figure on two branches of a graph, and latency is from birth to sink. Under
+//! nominal time births follow from frame numbers, and a run can be repeated to the byte. The caller passes the time in.
 
 use std::time::Duration;
 
 use crate::clock::Tick;
 use crate::frame::Birth;
 
-/// How fast a source has been lately.
+/// The recent pace of a source.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SourcePace {
-    /// Whether frames carry the times of the plan instead of measured ones.
+    /// Frames carry planned times instead of measured ones.
     pub(crate) nominal: bool,
     last_ns: Option<u64>,
     period_ns: f64,
 }
 
 impl SourcePace {
-    /// A new period counts a tenth: a displayed rate that can be read, and that follows within a second.
+    /// Weight of a new period: the displayed rate stays readable and follows within a second.
     const NEW: f64 = 0.1;
 
-    /// What is measured when a frame is sent.
+    /// Measures the birth of a frame.
     pub(crate) fn birth(&mut self, since_start: Duration, tick: &Tick) -> Birth {
         let nominal_ns = tick.delta_ns.max(1).unsigned_abs();
         if self.nominal {
@@ -33,7 +32,7 @@ impl SourcePace {
         let delta_ns = self.last_ns.map_or(nominal_ns, |last| at_ns.saturating_sub(last).max(1));
         self.period_ns = match self.last_ns.replace(at_ns) {
             None => delta_ns as f64,
-            // The first measured period replaces the planned one: a free run may be a hundred times faster.
+            // The first measured period replaces the planned one: an unpaced run may be a hundred times faster.
             Some(_) if tick.number == 1 => delta_ns as f64,
             Some(_) => self.period_ns + SourcePace::NEW * (delta_ns as f64 - self.period_ns),
         };

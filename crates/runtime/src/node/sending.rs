@@ -1,9 +1,10 @@
-//! How places leave a node: at once, after a delay, in the end.
+//! How slots leave a node: at once, after a delay, or at the end of the stream; and the watermarks sent with them.
 //!
-//! Owns what is held back, what is due, and what is told to those behind.
-//! Does not make frames: what is sent here has been made.
+//! The last link of an output receives the producer's own reference to a frame. A single consumer is therefore the only
+//! holder and edits in place; otherwise the pool makes a copy and counts it.
 //!
-//! Always: places leave in the order they came; nothing is sent without room; what is known is told once.
+//! Invariants: slots leave in the order they came. Nothing is sent without room. A watermark is sent only if it has
+//! changed.
 
 use crate::frame::{Frame, Meta};
 use crate::link::LinkSender;
@@ -13,7 +14,7 @@ use crate::node::inputs::Watermark;
 use super::{Fired, Node};
 
 impl Node {
-    /// Sends a slot, or holds it back and sends what has been held long enough.
+    /// Sends a slot, or holds it back and sends those that have been held long enough.
     pub(super) fn hold_or_send(&mut self, slot: StreamSlot<Frame>) {
         if self.delay == 0 && self.held.is_empty() {
             self.send_everywhere(slot);
@@ -26,8 +27,8 @@ impl Node {
         }
     }
 
-    /// Holds a slot back and sends the picture of `delay` places before under its number and time. A place without a frame
-    /// has no time to lend, so the picture that is due there is dropped.
+    /// Holds a slot back and sends the image of `delay` slots before under its number and time. An empty slot has no
+    /// time to lend, so the image that is due there is dropped.
     fn shift(&mut self, slot: StreamSlot<Frame>) {
         let (first_ns, last_ns) = (slot.first_ns(), slot.last_ns());
         let now = match &slot {
@@ -37,7 +38,7 @@ impl Node {
         let (mut count, mut lost) = (0, matches!(slot, StreamSlot::Empty { lost: true, .. }));
         self.count_held(&slot, true);
         self.held.push(slot);
-        while self.held.places() > self.delay as u64
+        while self.held.slot_count() > self.delay as u64
             && let Some(older) = self.held.pop()
         {
             match (older, now) {
@@ -65,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Drops what is held: no place comes any more under which it could be sent, or no consumer is left.
+    /// Drops the held slots: no slot will come under which they could be sent, or no consumer is left.
     fn drop_held(&mut self) {
         while let Some(slot) = self.held.pop() {
             if let StreamSlot::Frame { .. } = slot {
@@ -75,13 +76,13 @@ impl Node {
         }
     }
 
-    /// Whether the oldest place that is held has been held long enough, and is there.
+    /// Whether the oldest held slot has been held long enough and is complete.
     pub(super) fn is_due(&self) -> bool {
-        self.held.is_there() && self.held.places() > self.delay as u64
+        self.held.is_complete() && self.held.slot_count() > self.delay as u64
     }
 
-    /// Sends what has been held long enough, as far as there is room: a run of empty places can make several frames
-    /// due at once.
+    /// Sends the slots that have been held long enough, as far as there is room. A run of empty slots can make several
+    /// frames due at once.
     pub(super) fn release_due(&mut self) -> bool {
         let mut moved = false;
         while self.is_due() && self.outputs.iter().flatten().all(LinkSender::has_room) {
@@ -91,14 +92,14 @@ impl Node {
         moved
     }
 
-    /// Sends the oldest place that is held.
+    /// Sends the oldest held slot.
     pub(super) fn release(&mut self) {
         let Some(slot) = self.held.pop() else { return };
         self.count_held(&slot, false);
         self.send_everywhere(slot);
     }
 
-    /// A frame that is held counts as held, not as emitted, until it goes.
+    /// A held frame counts as held, not as emitted, until it leaves.
     pub(super) fn count_held(&mut self, slot: &StreamSlot<Frame>, held: bool) {
         if let StreamSlot::Frame { .. } = slot {
             let (from, to) = if held {
@@ -111,9 +112,9 @@ impl Node {
         }
     }
 
-    /// Whether taking the next place from the lead makes this node send one, now or later.
+    /// Whether taking the lead's next slot makes this node send one, now or later.
     pub(super) fn sends_next(&self) -> bool {
-        self.places.is_multiple_of(self.every) && self.held.places() >= self.delay as u64
+        self.slots.is_multiple_of(self.every) && self.held.slot_count() >= self.delay as u64
     }
 
     pub(super) fn send_everywhere(&self, slot: StreamSlot<Frame>) {
@@ -123,8 +124,8 @@ impl Node {
         }
     }
 
-    /// Sends a slot on all links of an output; the last gets this very hold on the frame, so that a sole consumer is
-    /// its sole holder.
+    /// Sends a slot on all links of an output. The last link receives the original reference, so that a single consumer
+    /// is the sole holder.
     pub(super) fn send(&self, output: usize, slot: StreamSlot<Frame>) {
         let Some((last, others)) = self.outputs[output].split_last() else { return };
         let full = |sent: SendResult<Frame>| matches!(sent, SendResult::Full(_));
@@ -136,36 +137,36 @@ impl Node {
         debug_assert!(!refused, "{} fired without room", self.name());
     }
 
-    /// Says what is known: nothing will come before the oldest frame that is held, or up to this time.
+    /// Sends a watermark, limited by the oldest held frame. Returns whether it has changed.
     pub(super) fn pass_on(&mut self, known: Watermark) -> bool {
         let mut known = self.inputs.limit(known);
         if let Some(oldest) = self.held.first_frame_ns().filter(|_| !self.shifts) {
             known = known.up_to(oldest - 1);
         }
-        let told = Watermark {
-            certain_ns: self.told.certain_ns.max(known.certain_ns),
-            lasts_ns: self.told.lasts_ns.max(known.lasts_ns),
+        let announced = Watermark {
+            certain_ns: self.announced.certain_ns.max(known.certain_ns),
+            lasts_ns: self.announced.lasts_ns.max(known.lasts_ns),
         };
-        let news = told != self.told;
-        self.told = told;
-        if let (true, Some(certain_ns)) = (news, told.certain_ns) {
-            self.outputs.iter().flatten().for_each(|link| link.watermark(certain_ns, told.lasts_ns));
+        let news = announced != self.announced;
+        self.announced = announced;
+        if let (true, Some(certain_ns)) = (news, announced.certain_ns) {
+            self.outputs.iter().flatten().for_each(|link| link.watermark(certain_ns, announced.lasts_ns));
         }
         news
     }
 
-    /// Whether every link has room for one more frame, those included that are awaited.
+    /// Whether every link has room for one more frame, besides the awaited ones.
     pub(crate) fn has_room(&self) -> bool {
         self.outputs.iter().flatten().all(|link| link.room() > self.held.awaited())
     }
 
-    /// Sends what is held and then ends, as a stream that lasted until this time.
+    /// Sends the held slots and then ends the stream at this time.
     pub(super) fn finish(&mut self, end_ns: i64) -> Fired {
         self.end_ns = end_ns;
         self.flush()
     }
 
-    /// Sends what is held, one place at a time, and then ends.
+    /// Sends one held slot, or ends the stream if none is left.
     pub(super) fn flush(&mut self) -> Fired {
         if self.shifts {
             self.drop_held();
@@ -173,7 +174,7 @@ impl Node {
         if self.held.is_empty() {
             return self.end(self.end_ns);
         }
-        if !self.held.is_there() || !self.outputs.iter().flatten().all(LinkSender::has_room) {
+        if !self.held.is_complete() || !self.outputs.iter().flatten().all(LinkSender::has_room) {
             return Fired::Stuck;
         }
         self.release();

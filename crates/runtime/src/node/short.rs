@@ -1,9 +1,7 @@
-//! A node that waits for memory.
+//! A node that waits for memory: the call to repeat, and what is missing until then.
 //!
-//! Owns the call that is repeated once memory has come back, and what is missing until then.
-//! Does not wait: its lane does, and asks again.
-//!
-//! Always: the frame of such a call counts as held; its other inputs stay where they were.
+//! The lane waits and fires the node again. Meanwhile the frame of the call counts as held, and the other inputs stay
+//! as they were.
 
 use vramp_plan::Space;
 
@@ -15,14 +13,14 @@ use crate::memory::shortage::Shortage;
 
 use super::{Fired, Node};
 
-/// What a node needs to know of memory.
+/// A node's memory bookkeeping.
 #[derive(Debug, Default)]
 pub(super) struct NodeMemory {
-    /// In whose name it asks.
+    /// Its owner number in the pool's ledger.
     pub(super) owner: Owner,
-    /// What it leaves to those behind it.
+    /// Bytes that it leaves to downstream nodes.
     pub(super) leave_bytes: u64,
-    /// What is lent ahead for a source, which cannot be called twice for one frame.
+    /// The frame to reserve before a source is called, because a source cannot be called twice for one frame.
     pub(super) aside: Option<Meta>,
     /// The call to repeat.
     again: Option<Again>,
@@ -37,36 +35,35 @@ struct Again {
 }
 
 impl Node {
-    /// Says in whose name it asks for memory, and how much of the host's it leaves to those behind it.
+    /// Sets its owner number and the host bytes that it leaves to downstream nodes.
     #[must_use]
     pub(crate) fn remembered_as(mut self, owner: Owner, leave_bytes: u64) -> Node {
         (self.memory.owner, self.memory.leave_bytes) = (owner, leave_bytes);
         self
     }
 
-    /// Has memory for a source's frames lent before it is called.
+    /// Reserves memory for a source's frames before it is called.
     #[must_use]
     pub(crate) fn setting_aside(mut self, meta: Option<Meta>) -> Node {
         self.memory.aside = meta.filter(|_| !self.handler.can_repeat());
         self
     }
 
-    /// In whose name it asks for memory, and what it leaves to those behind it.
+    /// Its owner number and the bytes that it leaves to downstream nodes.
     pub(crate) fn memory(&self) -> (Owner, u64) {
         (self.memory.owner, self.memory.leave_bytes)
     }
 
-    /// What it waits for, where that is memory.
+    /// The memory it waits for.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
         self.memory.short.as_ref()
     }
 
-    /// Whether a call waits to be repeated.
     pub(super) fn has_to_repeat(&self) -> bool {
         self.memory.again.is_some()
     }
 
-    /// Notes what is missing, and hands back what a lane makes of it.
+    /// Records what is missing.
     pub(super) fn starve(&mut self, frame: u64, error: &HandlerError, context: &LaneContext) -> Fired {
         if let Some((space, needed_bytes, available_bytes, budget_bytes)) = error.missing() {
             if self.memory.short.is_none() {
@@ -79,18 +76,19 @@ impl Node {
         Fired::Starved
     }
 
-    /// Lends ahead what a source will ask for.
+    /// Reserves the memory that a source will request.
     pub(super) fn set_aside(&mut self, number: u64, context: &mut LaneContext) -> Result<(), Fired> {
         let Some(meta) = self.memory.aside else { return Ok(()) };
         context.serve(self.memory.owner, number);
         match context.set_aside(meta, self.memory.leave_bytes) {
-            // What will not come back is not waited for: the source asks for it itself, and fails on its frame.
+            // If the system refuses, waiting does not help: the source requests the memory itself and fails on its
+            // frame.
             Ok(()) | Err(PoolError::System(_)) => Ok(()),
             Err(error) => Err(self.starve(number, &error.into(), context)),
         }
     }
 
-    /// After a call: keeps it to be repeated where memory was short and nothing was taken.
+    /// After a call: keeps it for repetition if memory was short and the frame was not taken.
     pub(super) fn keep_call(&mut self, now: Now, outcome: &Result<Flow, HandlerError>) {
         self.memory.short = None;
         if let Err(error) = outcome {
@@ -98,7 +96,7 @@ impl Node {
         }
     }
 
-    /// Keeps a call to be repeated where this error is that memory was short.
+    /// Keeps a call for repetition if the error is a shortage of memory.
     pub(super) fn keep_short_call(&mut self, now: Now, error: &HandlerError) {
         if error.missing().is_none() {
             return;
@@ -109,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Counts the frame of a call that is to be repeated as held.
+    /// Counts the frame of a call to repeat as held.
     pub(super) fn wait_for_memory(&mut self, frame: u64, error: &HandlerError, context: &LaneContext) -> Fired {
         if self.memory.again.as_ref().is_some_and(|again| again.frame.is_some()) {
             self.counts.held += 1;
@@ -117,7 +115,7 @@ impl Node {
         self.starve(frame, error, context)
     }
 
-    /// Repeats a call.
+    /// Repeats the call.
     pub(super) fn fire_again(&mut self, context: &mut LaneContext) -> Fired {
         let Some(Again { now, frame, repeats }) = self.memory.again.take() else { return Fired::Stuck };
         let led = frame.is_some();
@@ -141,7 +139,7 @@ impl Node {
         if led { self.follow_lead(now, outcome, context) } else { self.follow_clock(now, outcome, context) }
     }
 
-    /// Gives up the frame of a call that was to be repeated where it was on a device that is gone; its time.
+    /// Drops the call to repeat if its frame was on a lost device; returns the frame's time.
     pub(super) fn lose_call(&mut self) -> Option<i64> {
         let on_device = |frame: &Frame| frame.space() == Space::Gpu;
         let lost = self.memory.again.take_if(|again| again.frame.as_ref().is_some_and(on_device))?;
@@ -149,7 +147,7 @@ impl Node {
         Some(lost.now.pts_ns)
     }
 
-    /// Forgets a call that was to be repeated, at the end of its node.
+    /// Drops the call to repeat at the end of the node.
     pub(super) fn forget_call(&mut self) {
         self.memory.short = None;
         if self.memory.again.take().is_some_and(|again| again.frame.is_some()) {

@@ -1,10 +1,12 @@
-//! Lateness: which node keeps frames from being in time.
+//! Lateness: which node makes frames late.
 //!
-//! Owns who waits for whom, and what each node has taken lately.
-//! Does not measure and does not steer: nodes write their times, lanes say when a frame was late.
+//! A frame is late at a sink by half a period, or by a twentieth over a second. The sink is rarely the cause. Lanes
+//! work at the same time, so the slowest of those that the sink waits for decides: the lanes that its frames pass, and
+//! the lanes that hold their producers back through a lossless link. The device is a stage of its own beside the lane
+//! that records for it. In the slowest stage the node with the most time lately is named, at most once a second, with
+//! its time per frame. A source that waits for its file counts with the time of its call like any other node.
 //!
-//! Always: lanes work at the same time, so the slowest lane on the way decides, and in it the node that took most of its
-//! time; the device is a lane of its own beside the one that records for it. Nobody is named more than once a second.
+//! Nodes write the times and lanes report late frames; nothing here steers the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,44 +14,44 @@ use std::time::Duration;
 use crate::lane::context::LaneContext;
 use crate::observe::monitor::{Histogram, NodeStats, RunEvent};
 
-/// How often somebody is named.
+/// Minimum interval between two reports of one node.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How many frames make a rate.
+/// Minimum number of frames for a rate.
 const SOME_FRAMES: u64 = 8;
 
-/// Somebody who may be slow.
+/// A node that may be slow.
 pub(crate) struct LatenessCandidate {
     pub(crate) name: String,
     pub(crate) lane: usize,
-    pub(crate) place: usize,
-    /// How long a frame of its rate may take.
+    pub(crate) position: usize,
+    /// Time available per frame at its rate.
     pub(crate) budget: Option<Duration>,
     pub(crate) stats: Arc<NodeStats>,
-    /// The nodes that send to it, and those that it has to wait for: frames go no faster than the slowest of them.
+    /// The nodes that send to it, and those that it has to wait for: frames are no faster than the slowest of them.
     pub(crate) waits_for: Vec<usize>,
 }
 
-/// What the device did for a segment, where its nodes cannot be told apart.
+/// Device time of a segment whose nodes cannot be told apart.
 pub(crate) struct SegmentTime {
     pub(crate) names: String,
     pub(crate) lane: usize,
     pub(crate) time: Arc<Histogram>,
 }
 
-/// Which node keeps frames from being in time.
+/// Finds the node that makes frames late.
 pub(crate) struct Lateness {
     candidates: Vec<LatenessCandidate>,
     segment_times: Vec<SegmentTime>,
     memory: Mutex<LatenessState>,
 }
 
-/// What was known when it was last asked.
+/// Readings at the last analysis.
 #[derive(Default)]
 struct LatenessState {
     before: Vec<NodeReading>,
     segment_times: Vec<(u64, u64)>,
-    /// When each was last named, and how many late frames there were since.
+    /// By candidate: when it was last named, and how many late frames there were since.
     named: Vec<(Option<Duration>, u64)>,
 }
 
@@ -61,16 +63,16 @@ struct NodeReading {
     taken: u64,
 }
 
-/// What works at the same time as others: a lane, or the device for it.
+/// Work that runs in parallel with other stages: a lane, or the device for it.
 struct ParallelStage {
     lane: usize,
     device: bool,
     busy_ns: u64,
-    /// Who took most of that, and how much.
+    /// The largest share of it, and the candidate it belongs to.
     longest: (u64, usize),
 }
 
-/// Who it was, how long it takes for each of its frames, and how long it may.
+/// The slow candidate, its time per frame, and the time available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LatenessCause {
     pub(crate) name: String,
@@ -89,7 +91,7 @@ impl Lateness {
         Lateness { candidates, segment_times, memory: Mutex::new(memory) }
     }
 
-    /// Who takes longest on the way to a sink, over the time since it was last asked.
+    /// The candidate that takes longest on the way to a sink, since the last analysis.
     fn cause(&self, memory: &mut LatenessState, sink: usize) -> Option<LatenessCause> {
         let way = self.way(sink);
         let lanes: Vec<usize> = way.iter().map(|at| self.candidates[*at].lane).collect();
@@ -99,14 +101,14 @@ impl Lateness {
         let frames = |at: usize| frames_of[at];
         let most_frames = way.iter().map(|at| frames(*at)).max().filter(|frames| *frames > 0)?;
         let mut stages: Vec<ParallelStage> = Vec::new();
-        let mut add = |lane: usize, device: bool, busy_ns: u64, who: usize| {
+        let mut add = |lane: usize, device: bool, busy_ns: u64, candidate: usize| {
             let found = stages.iter().position(|stage| (stage.lane, stage.device) == (lane, device));
             let at = found.unwrap_or_else(|| {
-                stages.push(ParallelStage { lane, device, busy_ns: 0, longest: (0, who) });
+                stages.push(ParallelStage { lane, device, busy_ns: 0, longest: (0, candidate) });
                 stages.len() - 1
             });
             stages[at].busy_ns += busy_ns;
-            stages[at].longest = stages[at].longest.max((busy_ns, who));
+            stages[at].longest = stages[at].longest.max((busy_ns, candidate));
         };
         for (at, candidate) in self.candidates.iter().enumerate().filter(|(_, s)| lanes.contains(&s.lane)) {
             let before = &memory.before[at];
@@ -122,20 +124,20 @@ impl Lateness {
             memory.segment_times[at] = read;
         }
         memory.before = now;
-        let (busy_ns, who) = stages.into_iter().max_by_key(|stage| stage.busy_ns)?.longest;
-        let name = match who.checked_sub(self.candidates.len()) {
+        let (busy_ns, slowest) = stages.into_iter().max_by_key(|stage| stage.busy_ns)?.longest;
+        let name = match slowest.checked_sub(self.candidates.len()) {
             Some(segment_times) => self.segment_times[segment_times].names.clone(),
-            None => self.candidates[who].name.clone(),
+            None => self.candidates[slowest].name.clone(),
         };
-        let (frames, budget) = match self.candidates.get(who) {
-            Some(candidate) => (frames_of[who], candidate.budget),
+        let (frames, budget) = match self.candidates.get(slowest) {
+            Some(candidate) => (frames_of[slowest], candidate.budget),
             None => (most_frames, self.candidates[sink].budget),
         };
         let own = Duration::from_nanos(busy_ns.checked_div(frames).unwrap_or(0));
-        Some(LatenessCause { name, own, budget: budget?, at: who })
+        Some(LatenessCause { name, own, budget: budget?, at: slowest })
     }
 
-    /// The nodes from which frames come to this one, and those that hold them back there, itself included.
+    /// The sink, the nodes that its frames pass, and the nodes that hold those back.
     fn way(&self, sink: usize) -> Vec<usize> {
         let (mut way, mut next) = (vec![sink], 0);
         while next < way.len() {
@@ -147,12 +149,12 @@ impl Lateness {
         way
     }
 
-    fn find(&self, lane: usize, place: usize) -> Option<usize> {
-        self.candidates.iter().position(|candidate| candidate.lane == lane && candidate.place == place)
+    fn find(&self, lane: usize, position: usize) -> Option<usize> {
+        self.candidates.iter().position(|candidate| candidate.lane == lane && candidate.position == position)
     }
 }
 
-/// Whether the device's time in a lane is known for no node by itself.
+/// Whether no single node of a lane has a device time of its own.
 fn is_known_together_only(candidates: &[LatenessCandidate], now: &[NodeReading], lane: usize) -> bool {
     candidates.iter().zip(now).all(|(candidate, reading)| candidate.lane != lane || reading.device.0 == 0)
 }
@@ -164,25 +166,26 @@ impl NodeReading {
     }
 }
 
-/// What one took since; where none was measured since, what one took ever.
+/// Mean since the earlier reading; the overall mean if nothing was measured since.
 fn mean_ns((count_before, sum_before): (u64, u64), (count, sum): (u64, u64)) -> u64 {
     let since = (count.saturating_sub(count_before), sum.saturating_sub(sum_before));
     let (count, sum) = if since.0 > 0 { since } else { (count, sum) };
     sum.checked_div(count).unwrap_or(0)
 }
 
-/// What one lane says of frames that take too long.
+/// Reports frames of one lane that take too long.
 #[derive(Default)]
 pub(crate) struct LatenessReporter {
     lateness: Option<(Arc<Lateness>, usize)>,
-    /// The shortest time that a frame may take here; without it there is nothing to say.
+    /// The shortest time available per frame in this lane; `None` if sources are not paced, and then nothing is
+    /// reported.
     least: Option<Duration>,
-    /// For each node: since when frames are counted, and how many came.
+    /// By node: start and frame count of the current window.
     rates: Vec<(Duration, u64)>,
 }
 
 impl LatenessReporter {
-    /// Whom a lane, by its number, asks, which has this many nodes.
+    /// A reporter for a lane, by its number, with this many nodes.
     pub(crate) fn of(lateness: &Arc<Lateness>, lane: usize, nodes: usize) -> LatenessReporter {
         let own = lateness.candidates.iter().filter(|candidate| candidate.lane == lane);
         let least = own.filter_map(|candidate| candidate.budget).min();
@@ -193,20 +196,20 @@ impl LatenessReporter {
         }
     }
 
-    /// Says that frames come too late at a sink, and names the cause. Half a period more is jitter; so is anything less
-    /// that is made up for within a second.
+    /// Reports late frames at a sink and names the cause. Up to half a period is jitter; so is anything less that is
+    /// made up for within a second.
     pub(crate) fn look_at_sink(
         &mut self,
-        place: usize,
+        position: usize,
         interval: Option<Duration>,
         done: Duration,
         frame: u64,
         context: &LaneContext,
     ) {
         let (Some((lateness, lane)), Some(took), Some(_)) = (&self.lateness, interval, self.least) else { return };
-        let Some(sink) = lateness.find(*lane, place) else { return };
+        let Some(sink) = lateness.find(*lane, position) else { return };
         let Some(budget) = lateness.candidates[sink].budget else { return };
-        let (since, frames) = &mut self.rates[place];
+        let (since, frames) = &mut self.rates[position];
         if *frames == 0 {
             *since = done.saturating_sub(took);
         }
@@ -229,23 +232,23 @@ impl LatenessReporter {
         let count = std::mem::take(&mut counted.1);
         counted.0 = Some(done);
         let Some(cause) = lateness.cause(&mut memory, sink) else { return };
-        // Fewer frames than asked for, and nobody takes that long: the machine was busy elsewhere.
+        // Fewer frames than planned, but no node takes that long: the machine was busy elsewhere.
         let excused = !late && cause.own < cause.budget;
         let again = cause.at != sink && is_named(&mut memory, cause.at, done);
         drop(memory);
         if !excused && !again {
-            // Behind `every` frames have more time: everything is told in frames of whoever is named.
+            // After `every`, frames have more time: the report is in frames of the named node.
             let took = took.mul_f64(cause.budget.as_secs_f64() / budget.as_secs_f64());
             let LatenessCause { name: handler, own, budget, .. } = cause;
             context.report(&RunEvent::Slow { handler, own, frame, took, budget, count });
         }
     }
 
-    /// Says that frames take too long in this lane, by the node that took longest.
+    /// Reports that frames take too long in this lane, by the node that took longest.
     pub(crate) fn look(
         &mut self,
         took: Duration,
-        (own, place, frame): (Duration, usize, u64),
+        (own, position, frame): (Duration, usize, u64),
         done: Duration,
         context: &LaneContext,
     ) {
@@ -253,7 +256,7 @@ impl LatenessReporter {
         else {
             return;
         };
-        let Some(node) = lateness.find(*lane, place) else { return };
+        let Some(node) = lateness.find(*lane, position) else { return };
         let Some(budget) = lateness.candidates[node].budget.filter(|budget| took > *budget) else { return };
         let mut memory = lateness.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.named[node].1 += 1;
@@ -267,9 +270,9 @@ impl LatenessReporter {
     }
 }
 
-/// Whether somebody was named within the last second; it is now.
-fn is_named(memory: &mut LatenessState, who: usize, done: Duration) -> bool {
-    let named = &mut memory.named[who].0;
+/// Whether the candidate was named within the last second; marks it as named if not.
+fn is_named(memory: &mut LatenessState, candidate: usize, done: Duration) -> bool {
+    let named = &mut memory.named[candidate].0;
     if named.is_some_and(|named| done.saturating_sub(named) < AGAIN) {
         return true;
     }
@@ -284,7 +287,8 @@ mod tests {
 
     const BUDGET: Duration = Duration::from_millis(16);
 
-    /// A node that has taken this many frames, for each of which it took so many milliseconds, here or on the device.
+    /// A node that has taken this many frames, each of which took it this many milliseconds, on the host and on the
+    /// device.
     fn candidate(
         name: &str,
         lane: usize,
@@ -301,7 +305,7 @@ mod tests {
         }
         stats.show(&NodeCounts { taken: frames, emitted: frames, ..NodeCounts::default() });
         let waits_for = waits_for.to_vec();
-        LatenessCandidate { name: name.to_owned(), lane, place: 0, budget: Some(BUDGET), stats, waits_for }
+        LatenessCandidate { name: name.to_owned(), lane, position: 0, budget: Some(BUDGET), stats, waits_for }
     }
 
     fn cause(lateness: &Lateness, sink: usize) -> (String, u128) {
@@ -345,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_source_back_is_to_blame_and_who_does_not_is_not() {
+    fn a_node_that_holds_the_source_back_is_the_cause_and_any_other_is_not() {
         let all = |held: &[usize]| {
             vec![
                 candidate("source", 0, 10, (1, 0), held),
@@ -354,7 +358,7 @@ mod tests {
             ]
         };
         assert_eq!(cause(&Lateness::new(all(&[1, 2]), Vec::new()), 1).0, "slow");
-        assert_eq!(cause(&Lateness::new(all(&[1]), Vec::new()), 1).0, "quick", "a lossy link makes nobody wait");
+        assert_eq!(cause(&Lateness::new(all(&[1]), Vec::new()), 1).0, "quick", "no node waits for a lossy link");
     }
 
     #[test]

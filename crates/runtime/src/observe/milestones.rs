@@ -1,19 +1,15 @@
-//! Milestones: what had been counted when so many frames were through.
+//! Counter readings at growing frame counts, for steady-state averages.
 //!
-//! Owns readings of counters along a run, each an eighth further on than the one before, so that the second half of a
-//! run can be told from its first although nobody knew how long it would be.
-//! Does not read counters itself: whoever passes a milestone brings the reading.
-//!
-//! Always: at most a few hundred readings, in memory that is there from the start.
+//! Steady state is the second half of a run whose length is not known beforehand. Each reading is an eighth further on
+//! than the previous one. The memory for all readings is allocated at the start.
 
-/// Readings along a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Milestones<T> {
     readings: Vec<(u64, T)>,
     next: u64,
 }
 
-/// Enough for any run: an eighth further each time reaches 2^64 in 380 steps.
+/// Enough for any run: steps of an eighth reach 2^64 in 380 steps.
 const MOST: usize = 400;
 
 impl<T> Default for Milestones<T> {
@@ -23,7 +19,7 @@ impl<T> Default for Milestones<T> {
 }
 
 impl<T: Copy> Milestones<T> {
-    /// Notes a reading if this many frames are a milestone.
+    /// Stores a reading if this frame count has reached the next milestone.
     pub(crate) fn pass(&mut self, frames: u64, reading: impl FnOnce() -> T) {
         if frames >= self.next && self.readings.len() < MOST {
             self.readings.push((frames, reading()));
@@ -31,13 +27,13 @@ impl<T: Copy> Milestones<T> {
         }
     }
 
-    /// How many frames the next milestone has.
+    /// The frame count of the next milestone.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The reading from which the second half of a run of this many frames counts: the first at or behind its middle.
-    /// None where a run was too short to have two halves.
+    /// The reading from which the second half of a run of this many frames counts: the first at or after its middle.
+    /// `None` if the run was too short to have two halves.
     pub(crate) fn middle(&self, frames: u64) -> Option<(u64, T)> {
         let middle = self.readings.iter().find(|(at, _)| *at >= frames / 2 && *at > 0);
         middle.filter(|(at, _)| *at < frames).copied()
@@ -49,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_is_never_far_behind_the_half() {
+    fn the_middle_is_never_far_past_the_half() {
         let mut milestones = Milestones::default();
         (1..=100_000).for_each(|frames| milestones.pass(frames, || frames));
         for total in [2_u64, 3, 7, 10, 100, 1_000, 99_999] {

@@ -1,5 +1,4 @@
-//! What can be read of a run besides its [`Report`](crate::Report): the parts of a report, snapshots while it runs,
-//! timelines.
+//! What can be read of a run: reports, snapshots, counters, events and timelines. Nothing here steers the run.
 
 pub(crate) mod lateness;
 pub(crate) mod milestones;

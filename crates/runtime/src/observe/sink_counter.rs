@@ -1,9 +1,7 @@
-//! The sink counter: frames that have reached a sink, and what had been counted by then.
+//! Counts the frames that have reached a sink, and reads the run's counters at milestones.
 //!
-//! Owns the count of frames through the whole pipeline, and readings of the counters that belong to no segment.
-//! Does not count what the device does per frame: the device's lane does, where it is exact.
-//!
-//! Always: a reading is taken by whoever passes the milestone, without allocating.
+//! Only counters that belong to no segment are here; device work per frame is counted by the device lane, where it is
+//! exact. The lane that passes a milestone takes the reading, without allocating.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,14 +23,13 @@ pub(crate) struct CounterReading {
     pub(crate) replans: u64,
 }
 
-/// Frames that have reached a sink.
 #[derive(Debug)]
 pub(crate) struct SinkCounter {
     frames: AtomicU64,
     milestones: Mutex<Milestones<CounterReading>>,
     next: AtomicU64,
     pub(crate) replans: AtomicU64,
-    /// Times that somebody had to wait for memory.
+    /// How often a node had to wait for memory.
     pub(crate) waits: AtomicU64,
     tally: Arc<HeapTally>,
     pool: FramePool,
@@ -53,7 +50,7 @@ impl SinkCounter {
         }
     }
 
-    /// A sink has taken this many frames: where there are several, the fastest counts.
+    /// Reports that a sink has taken this many frames. With several sinks, the fastest counts.
     pub(crate) fn sunk(&self, frames: u64) {
         if self.frames.fetch_max(frames, Ordering::Relaxed) >= frames {
             return;
@@ -65,12 +62,11 @@ impl SinkCounter {
         }
     }
 
-    /// Frames so far.
     pub(crate) fn frames(&self) -> u64 {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// The counters as they are.
+    /// The current counters.
     pub(crate) fn read(&self) -> CounterReading {
         let device = self.device_history.counters();
         CounterReading {
@@ -84,7 +80,7 @@ impl SinkCounter {
         }
     }
 
-    /// Frames and counters in the middle of the run.
+    /// Frame count and counters in the middle of the run.
     pub(crate) fn middle(&self) -> Option<(u64, CounterReading)> {
         self.milestones.lock().unwrap_or_else(PoisonError::into_inner).middle(self.frames())
     }

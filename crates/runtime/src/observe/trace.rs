@@ -1,11 +1,11 @@
-//! Traces: one timeline of what lanes and the device did, for a viewer.
+//! Traces: a timeline of what lanes and the device did, written as Chrome trace events, which Perfetto opens.
 //!
-//! Owns the spans of every lane and of the device, what links looked like now and then, and their writing as Chrome's
-//! trace events, which Perfetto opens.
-//! Does not measure: lanes know when a node began and ended, the player when the device did.
+//! A trace has one track for each lane, with a span for every frame that a node took, and one for the device. Spans are
+//! stored in memory that is allocated before the run, the last 131,072 of each track; lanes record them without
+//! allocating. The watching thread samples fill levels and drops of links at most every 5 ms. The file is written once,
+//! at the end, however the run ends. Lanes and the player supply the times.
 //!
-//! Always: room for spans is made before the run, and the oldest make way, so that a lane allocates nothing; spans of one
-//! track do not overlap.
+//! Invariant: frame spans of one track do not overlap.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,10 +15,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Spans that each track keeps unless told: a minute of 2,000 a second, 6 MB.
+/// Default number of spans per track: a minute of 2,000 a second, 6 MB.
 const KEPT: usize = 1 << 17;
 
-/// A timeline that a pipeline fills while it runs. Clones are the same one.
+/// A timeline that a pipeline fills while it runs. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Trace {
     kept: usize,
@@ -26,48 +26,36 @@ pub struct Trace {
     links: Arc<Mutex<LinkSamples>>,
 }
 
-/// What one lane or the device did, as it is read.
+/// The spans of one lane or of the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackView {
-    /// What it is called.
     pub name: String,
-    /// Whether it shows the device.
+    /// Whether it is the device's track.
     pub device: bool,
-    /// What was done, in order, each with its name.
+    /// In order, each with its name.
     pub spans: Vec<(String, TraceSpan)>,
-    /// Spans that made way for newer ones.
+    /// Spans that newer ones have replaced.
     pub lost: u64,
 }
 
-/// From when to when something was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceSpan {
-    /// What it was.
     pub act: SpanKind,
-    /// When it began, since the start of the run.
+    /// Since the start of the run.
     pub begin_ns: u64,
-    /// When it ended.
     pub end_ns: u64,
 }
 
-/// What a span is of.
+/// What a span shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpanKind {
-    /// A node, by its place among its track's names, took a frame with this number.
-    Frame {
-        /// Which node.
-        node: usize,
-        /// Which frame.
-        frame: u64,
-    },
-    /// A submission was on its way to the device and back; these overlap.
-    Submission {
-        /// Its number.
-        number: u64,
-    },
+    /// A node, by its index among its track's names, took a frame.
+    Frame { node: usize, frame: u64 },
+    /// A submission from submit until its end was noticed; these overlap.
+    Submission { number: u64 },
 }
 
-/// Where one lane or the device writes.
+/// A lane's or the device's handle for recording spans.
 #[derive(Debug, Clone)]
 pub(crate) struct Track {
     shared: Arc<TraceState>,
@@ -77,12 +65,12 @@ pub(crate) struct Track {
 struct TraceState {
     name: String,
     device: bool,
-    /// What nodes are called.
+    /// Names of the nodes.
     names: Vec<String>,
     spans: Mutex<RecentBuffer<TraceSpan>>,
 }
 
-/// The last few of something.
+/// A ring buffer of the most recent entries.
 #[derive(Debug)]
 struct RecentBuffer<T> {
     all: Vec<T>,
@@ -91,7 +79,6 @@ struct RecentBuffer<T> {
     lost: u64,
 }
 
-/// What links looked like.
 #[derive(Debug)]
 struct LinkSamples {
     names: Vec<String>,
@@ -99,7 +86,7 @@ struct LinkSamples {
     samples: RecentBuffer<LinkSample>,
 }
 
-/// A link at a moment: frames in it, and frames that it has dropped since it was last looked at.
+/// A link at one moment: queued frames, and frames dropped since the previous sample.
 #[derive(Debug, Clone, Copy)]
 struct LinkSample {
     at_ns: u64,
@@ -115,13 +102,13 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// A trace of the last spans of each track, this many.
+    /// A trace that keeps this many spans per track.
     pub fn keeping(spans: usize) -> Trace {
         let links = LinkSamples { names: Vec::new(), last: Vec::new(), samples: RecentBuffer::new(spans) };
         Trace { kept: spans.max(1), tracks: Arc::default(), links: Arc::new(Mutex::new(links)) }
     }
 
-    /// Adds a track with room for its spans.
+    /// Adds a track and allocates its spans.
     pub(crate) fn track(&self, name: String, device: bool, names: Vec<String>) -> Track {
         let spans = Mutex::new(RecentBuffer::new(self.kept));
         let track = Track { shared: Arc::new(TraceState { name, device, names, spans }) };
@@ -129,18 +116,18 @@ impl Trace {
         track
     }
 
-    /// Says which links there are.
+    /// Sets the names of the links.
     pub(crate) fn watch(&self, names: Vec<String>) {
         let mut links = lock(&self.links);
         links.last = vec![None; names.len()];
         links.names = names;
     }
 
-    /// Notes how many frames are in a link and were dropped there, where that has changed.
+    /// Samples a link, if its figures have changed.
     pub(crate) fn look(&self, at: Duration, link: usize, queued: u64, dropped: u64) {
         let mut links = lock(&self.links);
         let last = links.last[link].replace((queued, dropped));
-        // The first look is noted even if nothing happened yet, so that every link has a line in the viewer.
+        // The first sample is stored even if nothing has happened yet, so that every link has a line in the viewer.
         if last != Some((queued, dropped)) {
             let last_dropped = last.map_or(0, |(_, dropped)| dropped);
             let sample = LinkSample { at_ns: at.as_nanos() as u64, link, queued, dropped: dropped - last_dropped };
@@ -148,12 +135,12 @@ impl Trace {
         }
     }
 
-    /// What every track holds, in the order in which lanes are planned, the device last.
+    /// All tracks in the order in which lanes are planned, the device last.
     pub fn tracks(&self) -> Vec<TrackView> {
         lock(&self.tracks).iter().map(Track::view).collect()
     }
 
-    /// Writes traces as one file of Chrome's trace events: a process for each, with a thread for each track.
+    /// Writes traces as one file of Chrome trace events: a process for each trace, a thread for each track.
     pub fn write(traces: &[(&str, &Trace)], to: &mut dyn Write) -> io::Result<()> {
         let mut page = TraceJson { to, first: true };
         page.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
@@ -176,7 +163,7 @@ impl Trace {
                 &json!({"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}),
             )?;
             if track.lost > 0 {
-                let words = format!("{} earlier spans made way", track.lost);
+                let words = format!("{} earlier spans were dropped", track.lost);
                 page.event(&json!({"ph": "i", "s": "t", "name": words, "pid": pid, "tid": tid, "ts": 0}))?;
             }
             let cat = if track.device { "device" } else { "lane" };
@@ -224,7 +211,7 @@ impl Trace {
 }
 
 impl Track {
-    /// Notes a span. One thread writes; nobody else is there before the run is over.
+    /// Records a span. Only one thread writes, and no other reads before the run is over.
     pub(crate) fn note(&self, span: TraceSpan) {
         lock(&self.shared.spans).push(span);
     }
@@ -263,7 +250,7 @@ impl<T> RecentBuffer<T> {
     }
 }
 
-/// A span as the format has it.
+/// A span in the file format.
 #[derive(Serialize)]
 struct CompleteEvent<'a> {
     ph: &'static str,
@@ -287,21 +274,21 @@ struct TraceJson<'a> {
 }
 
 impl TraceJson<'_> {
-    /// One event, on a line of its own.
+    /// Writes one event, on a line of its own.
     fn event(&mut self, event: &impl Serialize) -> io::Result<()> {
         self.to.write_all(if std::mem::take(&mut self.first) { b"\n" } else { b",\n" })?;
         serde_json::to_writer(&mut *self.to, event).map_err(io::Error::from)
     }
 
-    /// Ties the spans of a frame together, in the order in which they began.
+    /// Connects the spans of a frame by arrows, in the order in which they began.
     fn arrows(&mut self, pid: usize, frame: u64, at: &[(u64, usize)]) -> io::Result<()> {
         if at.len() < 2 {
             return Ok(());
         }
-        for (place, (begin_ns, tid)) in at.iter().enumerate() {
-            let ph = match place {
+        for (index, (begin_ns, tid)) in at.iter().enumerate() {
+            let ph = match index {
                 0 => "s",
-                _ if place + 1 == at.len() => "f",
+                _ if index + 1 == at.len() => "f",
                 _ => "t",
             };
             let mut arrow = json!({"ph": ph, "name": "frame", "cat": "frame", "id": frame, "pid": pid, "tid": tid,

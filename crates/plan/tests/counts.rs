@@ -348,7 +348,7 @@ fn links_that_do_not_belong_or_hold_nothing_are_mistakes() {
     };
     let mut foreign = chain(&["src", "sink"]);
     foreign.connect(vramp_plan::HandlerId(0), vramp_plan::HandlerId(9));
-    assert!(title(&foreign).contains("a link goes to handler 9, and there are 2"));
+    assert!(title(&foreign).contains("a link refers to handler 9, but the graph has 2 handlers"));
     let mut shallow = GraphSpec::new();
     let (source, sink) = (shallow.add(HandlerSpec::new("src")), shallow.add(HandlerSpec::new("sink")));
     shallow.connect(source, sink).policy(Policy::Queue).depth(0);

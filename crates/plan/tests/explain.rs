@@ -182,7 +182,7 @@ fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
         for part in [
             "transfer of",
             "ms",
-            "point-cpu0 works on the cpu only",
+            "point-cpu0 only runs on the cpu",
             "avoidable",
             "would save",
             "2 transfer",

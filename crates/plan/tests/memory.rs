@@ -52,7 +52,7 @@ fn a_budget_replaces_the_figure_of_the_profile_and_a_tight_one_says_that_frames_
     let plan = |bytes: u64| Plan::decide(&graph, &profile, &limited(bytes));
     assert!(plan(4 * FRAME).unwrap().warnings.is_empty());
     let tight = plan(3 * FRAME).unwrap();
-    let words = format!("needs {} bytes of gpu memory and the budget is {}: frames will wait", 4 * FRAME, 3 * FRAME);
+    let words = format!("needs {} bytes of gpu memory, but the budget is {}: frames will wait", 4 * FRAME, 3 * FRAME);
     assert!(tight.warnings.iter().any(|warning| warning.contains(&words)), "{:?}", tight.warnings);
     assert_eq!(tight.memory.gpu_bytes, 4 * FRAME);
     // Two frames are there at once however long it waits.
@@ -60,14 +60,14 @@ fn a_budget_replaces_the_figure_of_the_profile_and_a_tight_one_says_that_frames_
     assert!(
         error
             .to_string()
-            .starts_with(&format!("the plan needs {} bytes of gpu memory, the budget has {FRAME};", 2 * FRAME)),
+            .starts_with(&format!("the plan needs {} bytes of gpu memory, but the budget allows {FRAME};", 2 * FRAME)),
         "{error}"
     );
     // Where the other side has room, that is better than waiting.
     let graph = check(&delayed(HandlerSpec::new("src").set("size", "3840x2160"), 9));
     let free = Plan::decide(&graph, &profile, &RunOptions::new().memory_bytes(Space::Gpu, FRAME)).unwrap();
     assert!(free.handlers.iter().all(|handler| handler.space == Space::Cpu));
-    assert!(free.warnings.iter().any(|warning| warning.ends_with("this one fits")), "{:?}", free.warnings);
+    assert!(free.warnings.iter().any(|warning| warning.ends_with("this plan fits")), "{:?}", free.warnings);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn what_does_not_fit_one_binding_between_two_passes_stays_on_the_host() {
     assert!(Plan::decide(&spec("opaque"), &profile, &RunOptions::new().place("opaque0", Space::Gpu)).is_ok());
     let error = Plan::decide(&spec("stencil"), &profile, &RunOptions::new().place("stencil0", Space::Gpu)).unwrap_err();
     let kept = 16_384 * u64::from(height) * 8;
-    let words = format!("the {kept} bytes between its two passes exceed the {most} of one binding");
+    let words = format!("its intermediate of {kept} bytes exceeds the limit of {most} bytes for one binding");
     assert!(error.to_string().contains(&words), "{error}");
 }
 
@@ -232,6 +232,8 @@ fn what_does_not_fit_the_device_is_planned_on_the_host_with_a_warning() {
     let profile = Profile::shipped("discrete").unwrap();
     let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));
-    assert!(plan.warnings.iter().any(|w| w.contains("bytes of gpu memory and there are 6000000000: this one fits")));
+    assert!(
+        plan.warnings.iter().any(|w| w.contains("bytes of gpu memory, but 6000000000 are available: this plan fits"))
+    );
     assert!(Plan::decide(&check(&spec), &profile, &RunOptions::new().only(Space::Gpu)).is_err());
 }

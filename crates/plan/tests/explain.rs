@@ -1,5 +1,5 @@
-//! When there is no plan, the error names who is in conflict, with the numbers and the remedy; when a plan has a
-//! transfer that could go, the warning says whose doing it is.
+//! If there is no plan, the error names the conflicting handlers, with the numbers and the remedy. If a plan has an
+//! avoidable transfer, the warning names its cause.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn strict_takes_the_cheapest_plan_that_needs_no_transfer() {
     assert!(plan.handlers.iter().all(|h| h.space == Space::Gpu));
 }
 
-/// A conflict is irreducible: freeing any handler on it, its ends included, dissolves it.
+/// A conflict is irreducible: freeing any handler on it, including its ends, resolves it.
 #[test]
 fn a_strict_conflict_has_no_port_too_many() {
     let mut found = 0;
@@ -73,7 +73,7 @@ fn a_strict_conflict_has_no_port_too_many() {
         }
         let Err(conflict) = strict(&spec) else { continue };
         found += 1;
-        // The handlers of the conflict alone, as a chain of links, still conflict; without any one they do not.
+        // The handlers of the conflict alone, linked as a chain, still conflict; without any one of them they do not.
         let on_path: Vec<String> = conflict
             .claims
             .iter()
@@ -264,7 +264,7 @@ fn a_profile_with_absurd_figures_is_refused_and_never_wraps() {
             assert!(matches!(result, Err(NoPlan::Cost { .. })), "{result:?}");
         }
     }
-    // What a handler would cost where it cannot run concerns nobody.
+    // The cost of a handler in a space where it cannot run does not matter.
     let slow = text.replace("pixel = { value = 100000", "pixel = { value = 1e-300");
     assert_ne!(slow, text);
     let slow = Profile::read("slow", &slow).unwrap();

@@ -74,7 +74,7 @@ fn the_gpu_is_preferred_where_both_cost_the_same() {
 }
 
 #[test]
-fn consumers_behind_one_output_share_one_transfer() {
+fn consumers_of_one_output_share_one_transfer() {
     let mut spec = chain(&["src-gpu", "sink-cpu"]);
     for _ in 0..3 {
         let sink = spec.add(HandlerSpec::new("sink-cpu"));
@@ -115,7 +115,7 @@ fn a_converter_to_the_format_that_comes_in_has_no_kernel_and_costs_nothing() {
 }
 
 #[test]
-fn an_inserted_converter_takes_a_name_nobody_has() {
+fn an_inserted_converter_takes_a_free_name() {
     let mut spec = GraphSpec::new();
     let source = spec.add(HandlerSpec::new("src").named("convert0"));
     let sink = spec.add(HandlerSpec::new("file").named("convert1"));
@@ -135,7 +135,7 @@ fn explicit_transfers_give_the_same_count_as_automatic_ones() {
 }
 
 #[test]
-fn an_explicit_transfer_is_shared_with_whoever_else_needs_it() {
+fn an_explicit_transfer_is_shared_with_other_consumers() {
     let mut spec = chain(&["src-cpu", "upload", "point-gpu", "sink-gpu"]);
     let other = spec.add(HandlerSpec::new("point-gpu"));
     let sink = spec.add(HandlerSpec::new("sink-gpu"));
@@ -198,7 +198,7 @@ fn pixel_functions_fuse_and_fan_out_a_reduction_or_a_queue_ends_the_group() {
 }
 
 #[test]
-fn a_run_of_pixel_functions_joins_the_gather_behind_it() {
+fn a_run_of_pixel_functions_joins_the_gather_after_it() {
     let plan = Plan::decide(
         &check(&chain(&["src-cpu", "point", "gather", "point", "sink"])),
         &profile(),
@@ -211,7 +211,7 @@ fn a_run_of_pixel_functions_joins_the_gather_behind_it() {
 }
 
 #[test]
-fn without_fusion_every_kernel_stands_alone_and_the_plan_costs_more() {
+fn without_fusion_every_kernel_is_separate_and_the_plan_costs_more() {
     let spec = chain(&["src", "point", "point", "sink"]);
     let graph = check(&spec);
     let profile = profile();
@@ -330,7 +330,7 @@ fn cycles_and_loose_ends_are_mistakes() {
 }
 
 #[test]
-fn a_policy_that_was_asked_for_holds_on_both_sides_of_an_inserted_converter() {
+fn an_explicit_policy_holds_on_both_sides_of_an_inserted_converter() {
     let mut spec = GraphSpec::new();
     let source = spec.add(HandlerSpec::new("src-live"));
     let file = spec.add(HandlerSpec::new("file"));

@@ -198,7 +198,7 @@ fn frames_picked_here_and_there_are_not_shared_with_the_newest() {
 }
 
 #[test]
-fn consumers_nobody_waits_for_may_each_look_at_another_frame() {
+fn consumers_that_no_producer_waits_for_may_each_hold_another_frame() {
     let lossy = |sinks: usize| {
         let mut spec = GraphSpec::new();
         let source = spec.add(HandlerSpec::new("src"));

@@ -239,7 +239,7 @@ cost     2.41 ms by lab.toml; --cpu is impossible, --gpu would cost 3.00 ms
 }
 
 #[test]
-fn the_transfer_of_an_explicit_download_stands_behind_it_and_is_drawn() {
+fn the_transfer_of_an_explicit_download_comes_after_it_and_is_drawn() {
     let mut plan = linear();
     plan.handlers[2] = PlannedHandler { group: None, ..handler("download0", Space::Gpu, 0, None, 0) };
     plan.groups.pop();
@@ -328,7 +328,7 @@ fn json_has_the_promised_keys_and_shapes() {
 }
 
 #[test]
-fn json_writes_null_for_what_has_no_picture_and_no_way() {
+fn json_writes_null_for_a_missing_format_and_a_missing_alternative() {
     let mut plan = diamond();
     plan.links[0].content = Content::Data { rate: None };
     let json: Value = serde_json::from_str(&plan.to_json()).unwrap();

@@ -26,7 +26,7 @@ fn running(plan: &Plan) -> Vec<Vec<Vec<String>>> {
 }
 
 #[test]
-fn inserted_transfers_stand_beside_the_units_that_they_serve() {
+fn inserted_transfers_run_next_to_the_units_that_they_serve() {
     let plan = plan(&["src-cpu", "point-gpu", "opaque", "sink-cpu"], &RunOptions::new().place("opaque0", Space::Gpu));
     assert_eq!(
         running(&plan),

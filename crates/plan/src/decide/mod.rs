@@ -18,7 +18,8 @@
 //!
 //! `explain` holds [`NoPlan`], the reasons a graph has no plan.
 //!
-//! Invariant: all data before placement is independent of pins, so that the costs of placements can be compared.
+//! Invariant: the net, depths, costs and fusion savings do not depend on pins, so that the costs of placements can be
+//! compared.
 
 mod advise;
 mod allow;

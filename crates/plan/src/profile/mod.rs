@@ -19,8 +19,7 @@ use crate::catalog::{Class, Settings};
 pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
 
-/// Rows are spread over one more thread only for at least this many pixels more: waking a thread takes about as long as
-/// computing them.
+/// Minimum pixels per band of rows. With fewer, waking another thread takes about as long as computing them.
 pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
 /// The rates, latencies, bandwidths and limits of a machine.

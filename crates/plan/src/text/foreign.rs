@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_stands_in_two_rows() {
+    fn no_word_is_in_two_rows() {
         let words = KINDS.iter().flat_map(|(words, ..)| *words).chain(OTHERWISE.iter().flat_map(|(words, _)| *words));
         let mut seen = std::collections::BTreeSet::new();
         for word in words {

@@ -113,7 +113,7 @@ fn a_name_that_is_taken_is_refused_when_building() {
     let twice = Pipeline::parse("pattern ! null").register_kind(Blank::kind()).register_kind(Blank::kind());
     let error = twice.build().expect_err("one name, two sources");
     assert!(matches!(error, Error::Entry(_)), "{error}");
-    assert!(error.to_string().contains("`blank`: is registered already"), "{error}");
+    assert!(error.to_string().contains("`blank`: is already registered"), "{error}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn advice_is_given_once_and_only_if_it_can_be_taken() {
     let pipeline = format!("y4m path={} ! wgsl {shader} ! y4m path=out.y4m", clip.display());
     let run = ends_with(0, plan(&pipeline, &[]));
     assert_eq!(run.err.matches("transfer of").count(), 2, "{}", run.err);
-    assert!(run.err.contains("wgsl0 works on the gpu only"), "{}", run.err);
+    assert!(run.err.contains("wgsl0 only runs on the gpu"), "{}", run.err);
     assert!(!run.err.contains("avoidable"), "{}", run.err);
     let pipeline = format!("y4m path={} ! blur ! y4m path=out.y4m", clip.display());
     let run = ends_with(0, plan(&pipeline, &["--gpu"]));

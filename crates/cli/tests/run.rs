@@ -396,7 +396,7 @@ fn what_a_filter_cannot_keep_of_a_header_is_a_note_and_nothing_fails() {
     std::fs::write(&from, [header.as_bytes(), &[128; 48]].concat()).unwrap();
     let to = from.with_file_name("to.y4m");
     let text = format!("y4m path={} ! blur ! convert i444 ! y4m path={}", from.display(), to.display());
-    let noted = "note: blur0 does not keep the lines of a field apart: interlacing is dropped";
+    let noted = "note: blur0 does not keep fields separate: interlacing is dropped";
     let run = ends_with(0, vramp(&["run", &text, "--cpu"]));
     assert!(run.err.lines().any(|line| line.starts_with(noted)), "{}", run.err);
     let written = std::fs::read(&to).unwrap();

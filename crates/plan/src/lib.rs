@@ -1,9 +1,18 @@
-//! Decides where every step of a pipeline runs and where every frame lives, and says why.
+//! The planner: decides where each handler of a pipeline runs and where each frame is stored, and explains why.
 //!
-//! Owns the words, the graph, negotiation, placement, fusion groups, lanes, costs and the explanation of all of it.
-//! Does not touch a device, a file, a thread or the network.
+//! A pipeline passes through these modules in order:
 //!
-//! Always: the same graph and the same device profile give the same plan, byte for byte.
+//! - `words`: spaces, formats, sizes, rates, content, capability sets ([`Caps`]) and policies.
+//! - [`catalog`]: entries, the static descriptions of handlers; their settings; what a probe can find out about files.
+//! - `graph`: [`GraphSpec`] as written, [`Graph`] as checked.
+//! - `options`: [`RunOptions`], all options of a run with their defaults.
+//! - `text`: the pipeline grammar and TOML, reading and printing; [`Mistake`] and how it is displayed.
+//! - `profile`: the performance figures of a machine, read from and written as TOML.
+//! - `decide`: the planner, one file per step.
+//! - `plan`: the decision as data. `render`: the plan as text, JSON, DOT or Mermaid.
+//!
+//! Invariants: the same graph and the same profile give the same plan, byte for byte. The crate does no I/O, starts no
+//! threads, reads no clock and knows no device.
 
 mod readable;
 

@@ -1,6 +1,6 @@
-//! Errors that can be read when they leave `main` by `?`, which prints them by `Debug`.
+//! Readable errors from `main`: returning one with `?` prints it by `Debug`.
 
-/// Makes `Debug` of these errors print what `Display` prints.
+/// Makes `Debug` of these errors print the same text as `Display`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_display {

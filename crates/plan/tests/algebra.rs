@@ -1,4 +1,4 @@
-//! Laws of the capability algebra, checked point by point: a set is what it contains.
+//! The laws of the capability algebra, checked point by point: a set is equal to the points that it contains.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn spaces() -> impl Strategy<Value = SpaceSet> {
 }
 
 fn span() -> impl Strategy<Value = Interval<u32>> {
-    // Now and then upside down, which means empty.
+    // Sometimes reversed, which means empty.
     (1u32..6, 1u32..6).prop_map(|(a, b)| Interval::new(a, b))
 }
 
@@ -40,7 +40,7 @@ fn caps() -> impl Strategy<Value = Caps> {
         .prop_map(Caps::any_of)
 }
 
-/// Every point the strategies above can talk about, and a few they cannot.
+/// Every point that the strategies above can produce, and a few others.
 fn points() -> Vec<(Space, Content)> {
     let mut points = Vec::new();
     for space in Space::RANKED {
@@ -62,7 +62,7 @@ fn points() -> Vec<(Space, Content)> {
     points
 }
 
-/// Two sets are the same when they contain the same points.
+/// Two sets are equal if they contain the same points.
 fn same(a: &Caps, b: &Caps) -> bool {
     points().iter().all(|(space, content)| a.contains(*space, content) == b.contains(*space, content))
 }
@@ -81,7 +81,7 @@ proptest! {
     fn intersection_is_what_both_contain(a in caps(), b in caps()) {
         let both = a.intersect(&b);
         for (space, content) in points() {
-            // A rate that one side leaves open and the other one bounds is bounded in the meeting.
+            // If one side leaves the rate open and the other bounds it, the intersection is bounded.
             let expected = a.contains(space, &content) && b.contains(space, &content);
             prop_assert_eq!(both.contains(space, &content), expected, "{} at {:?}", both, content);
         }
@@ -142,7 +142,7 @@ proptest! {
             return Ok(());
         }
         let missed: BTreeSet<_> = one.explain(&other).into_iter().collect();
-        // Give the first set the second one's freedom along each missed dimension: then they meet.
+        // Open the first set along each missed dimension as far as the second: then they intersect.
         let spaces = if missed.contains(&Dimension::Space) { there } else { here };
         let media = match (a, b) {
             (Media::Video { formats, width, height, rate },

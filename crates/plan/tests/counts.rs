@@ -1,4 +1,4 @@
-//! How many transfers a graph needs, and where they go: the counts every plan owes.
+//! How many transfers a plan has, and where they are.
 
 use crate::support::{catalog, chain, check};
 use vramp_plan::catalog::{NoProbe, TransferDirection};
@@ -49,7 +49,7 @@ fn a_chain_that_is_all_flexible_takes_none() {
 fn a_mixed_chain_takes_one() {
     let plan = plan(&chain(&["src-gpu", "point-gpu", "point-cpu", "sink"]));
     assert_eq!(directions(&plan), [TransferDirection::Down]);
-    // The flexible sink follows its neighbour instead of going back up.
+    // The flexible sink follows its neighbour instead of causing an upload.
     assert_eq!(plan.handler("sink0").unwrap().space, Space::Cpu);
 }
 
@@ -63,7 +63,7 @@ fn when_only_the_cpu_is_common_frames_stay_there() {
 
 #[test]
 fn the_gpu_is_preferred_where_both_cost_the_same() {
-    // Handlers that cost nothing anywhere tie but for the submit: without it, the tie goes to the gpu.
+    // Handlers without any cost differ only by the submit; without that too, the GPU wins the tie.
     let free = "about = \"free\"\n".to_owned()
         + include_str!("../src/profile/shipped/discrete.toml").split_once('\n').unwrap().1;
     let free = free.replace("submit_us = { value = 50", "submit_us = { value = 1e-9");
@@ -74,7 +74,7 @@ fn the_gpu_is_preferred_where_both_cost_the_same() {
 }
 
 #[test]
-fn consumers_behind_one_output_share_one_transfer() {
+fn consumers_of_one_output_share_one_transfer() {
     let mut spec = chain(&["src-gpu", "sink-cpu"]);
     for _ in 0..3 {
         let sink = spec.add(HandlerSpec::new("sink-cpu"));
@@ -115,7 +115,7 @@ fn a_converter_to_the_format_that_comes_in_has_no_kernel_and_costs_nothing() {
 }
 
 #[test]
-fn an_inserted_converter_takes_a_name_nobody_has() {
+fn an_inserted_converter_takes_a_free_name() {
     let mut spec = GraphSpec::new();
     let source = spec.add(HandlerSpec::new("src").named("convert0"));
     let sink = spec.add(HandlerSpec::new("file").named("convert1"));
@@ -135,7 +135,7 @@ fn explicit_transfers_give_the_same_count_as_automatic_ones() {
 }
 
 #[test]
-fn an_explicit_transfer_is_shared_with_whoever_else_needs_it() {
+fn an_explicit_transfer_is_shared_with_other_consumers() {
     let mut spec = chain(&["src-cpu", "upload", "point-gpu", "sink-gpu"]);
     let other = spec.add(HandlerSpec::new("point-gpu"));
     let sink = spec.add(HandlerSpec::new("sink-gpu"));
@@ -181,7 +181,7 @@ fn pixel_functions_fuse_and_fan_out_a_reduction_or_a_queue_ends_the_group() {
         plan.groups.iter().map(|g| g.handlers.iter().map(name).collect()).collect()
     };
     let spec = chain(&["src", "point", "point", "stencil", "point", "reduce", "point", "sink"]);
-    // The stencil does not take a generator in front of it, but carries the pixel function behind it.
+    // The stencil cannot be fused with a generator before it, but with the pixel function after it.
     assert_eq!(
         groups(&spec),
         [vec!["src0", "point0", "point1"], vec!["stencil0", "point2"], vec!["reduce0"], vec!["point3"]]
@@ -198,7 +198,7 @@ fn pixel_functions_fuse_and_fan_out_a_reduction_or_a_queue_ends_the_group() {
 }
 
 #[test]
-fn a_run_of_pixel_functions_joins_the_gather_behind_it() {
+fn a_run_of_pixel_functions_joins_the_gather_after_it() {
     let plan = Plan::decide(
         &check(&chain(&["src-cpu", "point", "gather", "point", "sink"])),
         &profile(),
@@ -211,7 +211,7 @@ fn a_run_of_pixel_functions_joins_the_gather_behind_it() {
 }
 
 #[test]
-fn without_fusion_every_kernel_stands_alone_and_the_plan_costs_more() {
+fn without_fusion_every_kernel_is_separate_and_the_plan_costs_more() {
     let spec = chain(&["src", "point", "point", "sink"]);
     let graph = check(&spec);
     let profile = profile();
@@ -223,7 +223,7 @@ fn without_fusion_every_kernel_stands_alone_and_the_plan_costs_more() {
 
 #[test]
 fn a_group_that_binds_too_many_buffers_is_split() {
-    // Every mix reads another picture beside the chain's own.
+    // Every mix reads another frame besides that of the chain.
     let mut spec = GraphSpec::new();
     let other = spec.add(HandlerSpec::new("src-cpu"));
     let mut before = spec.add(HandlerSpec::new("src"));
@@ -239,7 +239,7 @@ fn a_group_that_binds_too_many_buffers_is_split() {
         let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(only)).unwrap();
         plan.groups.iter().filter(|g| g.handlers[0] != 0).map(|g| g.handlers.len()).collect()
     };
-    // Eight buffers hold the output and seven pictures; the second group also reads what the first one wrote.
+    // Eight buffers hold the output and seven frames; the second group also reads the output of the first.
     assert_eq!(sizes(Space::Gpu), [8, 2]);
     assert_eq!(sizes(Space::Cpu), [10], "the host has no such limit");
 }
@@ -330,7 +330,7 @@ fn cycles_and_loose_ends_are_mistakes() {
 }
 
 #[test]
-fn a_policy_that_was_asked_for_holds_on_both_sides_of_an_inserted_converter() {
+fn an_explicit_policy_holds_on_both_sides_of_an_inserted_converter() {
     let mut spec = GraphSpec::new();
     let source = spec.add(HandlerSpec::new("src-live"));
     let file = spec.add(HandlerSpec::new("file"));
@@ -348,7 +348,7 @@ fn links_that_do_not_belong_or_hold_nothing_are_mistakes() {
     };
     let mut foreign = chain(&["src", "sink"]);
     foreign.connect(vramp_plan::HandlerId(0), vramp_plan::HandlerId(9));
-    assert!(title(&foreign).contains("a link goes to handler 9, and there are 2"));
+    assert!(title(&foreign).contains("a link refers to handler 9, but the graph has 2 handlers"));
     let mut shallow = GraphSpec::new();
     let (source, sink) = (shallow.add(HandlerSpec::new("src")), shallow.add(HandlerSpec::new("sink")));
     shallow.connect(source, sink).policy(Policy::Queue).depth(0);

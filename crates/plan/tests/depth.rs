@@ -1,16 +1,16 @@
-//! Diamonds are always deep enough: plans are executed in simulation, frame by frame, and never deadlock.
+//! Diamonds are deep enough: plans are executed in a simulation, frame by frame, and never deadlock.
 //!
-//! The simulation knows nothing of how depths were computed. It has bounded links (a link of depth 0 lends one frame),
-//! handlers that fire when their inputs allow it, frames that fail or are dropped on the way and leave an empty slot,
-//! and watermarks. A lane of the host stands still where a link it feeds is full; the lane of the device goes on with
-//! whatever is ready. Lanes go on in random order until none can, and then everything must have arrived.
+//! The simulation does not know how depths are computed. It has bounded links (a link of depth 0 lends one frame),
+//! handlers that fire when their inputs allow it, frames that fail or are dropped and leave an empty slot, and
+//! watermarks. A host lane stops if a link that it feeds is full; the device lane continues with any handler that is
+//! ready. Lanes run in random order until none can continue, and then every frame must have arrived.
 
 use std::collections::VecDeque;
 
 use crate::support::{self, Random, check, random_profile};
 use vramp_plan::{GraphSpec, HandlerId, HandlerSpec, NoPlan, Plan, Policy, Profile, RunOptions};
 
-/// Ticks per second: every rate used here divides it.
+/// Ticks per second; a multiple of every rate used here.
 const SECOND: i64 = 3600;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,17 +24,17 @@ enum Does {
     Take,
 }
 
-/// A link on its way through time.
+/// The state of a link.
 #[derive(Debug, Default)]
 struct Pipe {
     depth: usize,
-    /// Leads on within its lane: when it is full, the lane is not waiting for somebody else but has to go on.
+    /// Both ends are in one lane: if it is full, the lane does not wait for another lane but must run the consumer.
     inline: bool,
     /// Never makes its producer wait: the oldest frame is dropped and leaves its slot empty.
     lossy: bool,
-    /// Presentation times of the slots that wait, and whether each still has its frame.
+    /// The presentation times of the waiting slots, and whether each still has its frame.
     waiting: VecDeque<(i64, bool)>,
-    /// Nothing at or before this time will come any more.
+    /// No frame at or before this time will arrive any more.
     certain: Option<i64>,
     ended: bool,
 }
@@ -54,7 +54,7 @@ impl Pipe {
         }
     }
 
-    /// Everything up to this time is here or will never come.
+    /// Every frame up to this time has arrived or will never arrive.
     fn knows(&self, time: i64) -> bool {
         self.ended || self.certain.is_some_and(|c| c >= time)
     }
@@ -70,7 +70,7 @@ struct Node {
     done: bool,
 }
 
-/// Handlers that run in turn; a lane of the host does not pass over one that waits for room.
+/// Handlers that run one after another. A host lane does not skip a handler that waits for room.
 struct Turn {
     device: bool,
     nodes: Vec<usize>,
@@ -96,7 +96,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Says that nothing up to this time will come; true if that is news.
+    /// Raises the watermark to this time; returns true if it changed.
     fn tell(&mut self, node: usize, time: Option<i64>) -> bool {
         let mut news = false;
         for pipe in self.nodes[node].outputs.clone() {
@@ -109,7 +109,7 @@ impl Machine<'_> {
         news
     }
 
-    /// A handler that cannot fire passes on what it knows: nothing will come before its oldest frame.
+    /// A handler that cannot fire passes on its watermark: no frame will arrive before its oldest one.
     fn pass_on(&mut self, node: usize) -> bool {
         let lead = &self.pipes[self.nodes[node].inputs[0]];
         let oldest = self.nodes[node].held.front().or(lead.waiting.front());
@@ -124,7 +124,7 @@ impl Machine<'_> {
         !std::mem::replace(&mut self.nodes[node].done, true)
     }
 
-    /// Fires a handler once, if anything lets it; says whether anything changed.
+    /// Fires a handler once, if possible; returns true if anything changed.
     fn fire(&mut self, node: usize) -> bool {
         if self.nodes[node].done && self.nodes[node].inputs.len() < 2 {
             return false;
@@ -191,13 +191,14 @@ impl Machine<'_> {
         true
     }
 
-    /// One frame out per frame of the lead (the first input); the others supply their newest frame up to its time.
+    /// One output frame per frame of the lead (the first input); the other inputs supply their newest frame up to its
+    /// time.
     fn join(&mut self, node: usize) -> bool {
         let (lead, others) = (self.nodes[node].inputs[0], self.nodes[node].inputs[1..].to_vec());
         let head = self.pipes[lead].waiting.front().copied();
         let over = head.is_none() && self.pipes[lead].ended;
         let mut changed = over && self.end(node);
-        // Of what lies behind the lead only the newest frame counts, so it can leave the link.
+        // Of the frames older than the lead only the newest counts, so the others can leave the link.
         let passed = if over { Some(i64::MAX) } else { head.map(|h| h.0).or(self.pipes[lead].certain) };
         for &other in &others {
             while self.pipes[other].waiting.front().is_some_and(|slot| Some(slot.0) <= passed) {
@@ -216,7 +217,7 @@ impl Machine<'_> {
         true
     }
 
-    /// Whether a handler would send something if another lane made room.
+    /// True if a handler would send a frame if another lane made room.
     fn waits_for_room(&self, node: usize) -> bool {
         let Node { does, inputs, held, made, seen, .. } = &self.nodes[node];
         let lead = inputs.first().map(|p| &self.pipes[*p]);
@@ -234,22 +235,22 @@ impl Machine<'_> {
         sends && self.nodes[node].outputs.iter().any(full)
     }
 
-    /// Whether every other input of a joining handler is certain at the time of its lead.
+    /// True if every other input of a join is certain at the time of its lead.
     fn is_sure(&self, node: usize) -> bool {
         let inputs = &self.nodes[node].inputs;
         let Some((time, _)) = self.pipes[inputs[0]].waiting.front() else { return false };
-        // Over a lossy link an input supplies what is there; over a lossless one it waits until that is certain.
+        // A lossy input supplies its current frame; a lossless one waits until that frame is certain.
         let sure = |pipe: &Pipe| pipe.lossy || pipe.knows(*time) || !pipe.waiting.is_empty();
         inputs[1..].iter().all(|o| sure(&self.pipes[*o]))
     }
 
-    /// Changes whenever a handler takes or sends a frame; passing on what it knows is no progress.
+    /// Changes whenever a handler takes or sends a frame. Passing on a watermark is not progress.
     fn progress(&self, node: usize) -> (i64, usize, usize) {
         let Node { inputs, held, made, .. } = &self.nodes[node];
         (*made, inputs.first().map_or(0, |p| self.pipes[*p].waiting.len()), held.len())
     }
 
-    /// Lets a lane go on for a while; says whether anything changed.
+    /// Runs a lane for a while; returns true if anything changed.
     fn advance(&mut self, lane: usize) -> bool {
         let mut changed = false;
         for _ in 0..self.lanes[lane].nodes.len() {
@@ -265,7 +266,7 @@ impl Machine<'_> {
         changed
     }
 
-    /// Runs until no lane can go on; says which handlers are not done.
+    /// Runs until no lane can continue; returns the handlers that are not done.
     fn run(&mut self) -> Vec<usize> {
         loop {
             let mut changed = false;
@@ -286,7 +287,7 @@ impl Machine<'_> {
     }
 }
 
-/// The machine that executes a plan; `squeeze` takes slots away from every link deeper than the usual.
+/// The machine that executes a plan; `squeeze` removes slots from every link deeper than the default.
 fn machine<'r>(spec: &GraphSpec, plan: &Plan, random: &'r mut Random, frames: i64, squeeze: u32) -> Machine<'r> {
     let pipes: Vec<Pipe> = plan
         .links

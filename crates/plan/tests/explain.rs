@@ -1,5 +1,5 @@
-//! When there is no plan, the error names who is in conflict, with the numbers and the remedy; when a plan has a
-//! transfer that could go, the warning says whose doing it is.
+//! If there is no plan, the error names the conflicting handlers, with the numbers and the remedy. If a plan has an
+//! avoidable transfer, the warning names its cause.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn strict_takes_the_cheapest_plan_that_needs_no_transfer() {
     assert!(plan.handlers.iter().all(|h| h.space == Space::Gpu));
 }
 
-/// A conflict is irreducible: freeing any handler on it, its ends included, dissolves it.
+/// A conflict is irreducible: freeing any handler on it, including its ends, resolves it.
 #[test]
 fn a_strict_conflict_has_no_port_too_many() {
     let mut found = 0;
@@ -73,7 +73,7 @@ fn a_strict_conflict_has_no_port_too_many() {
         }
         let Err(conflict) = strict(&spec) else { continue };
         found += 1;
-        // The handlers of the conflict alone, as a chain of links, still conflict; without any one they do not.
+        // The handlers of the conflict alone, linked as a chain, still conflict; without any one of them they do not.
         let on_path: Vec<String> = conflict
             .claims
             .iter()
@@ -180,11 +180,11 @@ fn an_avoidable_transfer_names_its_cause_its_price_and_the_remedy() {
     assert_eq!(plan.transfers.len(), 2);
     assert_eq!(plan.warnings.len(), 2);
     for warning in &plan.warnings {
-        for part in ["transfer of", "ms", "point-cpu0 works on the cpu only"] {
+        for part in ["transfer of", "ms", "point-cpu0 only runs on the cpu"] {
             assert!(warning.contains(part), "{part} is not in {warning}");
         }
     }
-    // One change spares both, so it is advised once.
+    // One change avoids both transfers, so only the first warning suggests it.
     for part in ["avoidable", "would save", "2 transfer", "a gpu version of point-cpu0"] {
         let advised: Vec<bool> = plan.warnings.iter().map(|warning| warning.contains(part)).collect();
         assert_eq!(advised, [true, false], "{part}: {:?}", plan.warnings);
@@ -231,7 +231,7 @@ fn the_same_graph_gives_the_same_plan_however_it_was_put_together() {
 fn a_pace_the_plan_cannot_keep_is_a_warning() {
     let spec = chain(&["src", "point", "sink"]);
     let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().pace("1000000000".parse().unwrap())).unwrap();
-    assert!(plan.warnings.iter().any(|w| w.contains("1000000000 fps leave 0.00 ms")));
+    assert!(plan.warnings.iter().any(|w| w.contains("1000000000 fps allow 0.00 ms")));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_profile_with_absurd_figures_is_refused_and_never_wraps() {
             assert!(matches!(result, Err(NoPlan::Cost { .. })), "{result:?}");
         }
     }
-    // What a handler would cost where it cannot run concerns nobody.
+    // The cost of a handler in a space where it cannot run does not matter.
     let slow = text.replace("pixel = { value = 100000", "pixel = { value = 1e-300");
     assert_ne!(slow, text);
     let slow = Profile::read("slow", &slow).unwrap();

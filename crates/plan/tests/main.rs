@@ -1,8 +1,8 @@
-//! The integration tests of vramp-plan, as one binary: its dependencies are linked once and not per file.
+//! The integration tests of vramp-plan as one binary, so that its dependencies are linked once and not per file.
 //!
 //! `cargo test -p vramp-plan --test integration text_reading::` runs one file.
 
-// What several files share.
+// Modules that several files share.
 mod support;
 mod text_kinds;
 

@@ -1,12 +1,11 @@
-//! What the pools need: every frame that waits or is held is counted once, in the space where it is.
+//! Planned memory: every frame that waits or is held is counted once, in the space that stores it.
 
 use crate::support::{chain, check, delayed, diamond};
 use vramp_plan::{GraphSpec, HandlerSpec, NoPlan, Plan, PlannedMemory, Policy, Profile, RunOptions, Space};
 
-/// Bytes of the test sources' frame.
 const FRAME: u64 = 64 * 48 * 4;
 
-/// Submissions in flight, unless told.
+/// Default number of submissions in flight.
 const IN_FLIGHT: u64 = 2;
 
 fn memory(spec: &GraphSpec, only: Space) -> PlannedMemory {
@@ -52,22 +51,22 @@ fn a_budget_replaces_the_figure_of_the_profile_and_a_tight_one_says_that_frames_
     let plan = |bytes: u64| Plan::decide(&graph, &profile, &limited(bytes));
     assert!(plan(4 * FRAME).unwrap().warnings.is_empty());
     let tight = plan(3 * FRAME).unwrap();
-    let words = format!("needs {} bytes of gpu memory and the budget is {}: frames will wait", 4 * FRAME, 3 * FRAME);
+    let words = format!("needs {} bytes of gpu memory, but the budget is {}: frames will wait", 4 * FRAME, 3 * FRAME);
     assert!(tight.warnings.iter().any(|warning| warning.contains(&words)), "{:?}", tight.warnings);
     assert_eq!(tight.memory.gpu_bytes, 4 * FRAME);
-    // Two frames are there at once however long it waits.
+    // Two frames are always alive at once, however long the run waits.
     let error = plan(FRAME).unwrap_err();
     assert!(
         error
             .to_string()
-            .starts_with(&format!("the plan needs {} bytes of gpu memory, the budget has {FRAME};", 2 * FRAME)),
+            .starts_with(&format!("the plan needs {} bytes of gpu memory, but the budget allows {FRAME};", 2 * FRAME)),
         "{error}"
     );
-    // Where the other side has room, that is better than waiting.
+    // If the other space has room, using it is better than waiting.
     let graph = check(&delayed(HandlerSpec::new("src").set("size", "3840x2160"), 9));
     let free = Plan::decide(&graph, &profile, &RunOptions::new().memory_bytes(Space::Gpu, FRAME)).unwrap();
     assert!(free.handlers.iter().all(|handler| handler.space == Space::Cpu));
-    assert!(free.warnings.iter().any(|warning| warning.ends_with("this one fits")), "{:?}", free.warnings);
+    assert!(free.warnings.iter().any(|warning| warning.ends_with("this plan fits")), "{:?}", free.warnings);
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn what_is_kept_for_another_size_is_as_wide_as_the_new_one_and_as_high_as_the_ol
         memory(&spec, Space::Gpu).gpu_bytes
     };
     for (size, width) in [("16x480", 16), ("640x3", 640)] {
-        // 48 rows come in; four bytes are a pixel, and eight are kept.
+        // The input has 48 rows; a pixel has four bytes, an element of the intermediate eight.
         assert_eq!(sized("resample", size) - sized("shrink", size), IN_FLIGHT * width * 48 * 8, "{size}");
     }
     let plain = memory(&chain(&["src", "opaque", "sink"]), Space::Gpu).gpu_bytes;
@@ -117,7 +116,7 @@ fn what_does_not_fit_one_binding_between_two_passes_stays_on_the_host() {
     assert!(Plan::decide(&spec("opaque"), &profile, &RunOptions::new().place("opaque0", Space::Gpu)).is_ok());
     let error = Plan::decide(&spec("stencil"), &profile, &RunOptions::new().place("stencil0", Space::Gpu)).unwrap_err();
     let kept = 16_384 * u64::from(height) * 8;
-    let words = format!("the {kept} bytes between its two passes exceed the {most} of one binding");
+    let words = format!("its intermediate of {kept} bytes exceeds the limit of {most} bytes for one binding");
     assert!(error.to_string().contains(&words), "{error}");
 }
 
@@ -135,7 +134,7 @@ fn frames_that_a_delay_holds_are_counted_and_too_many_are_refused() {
     let delayed = |frames: u32, size: &str| delayed(HandlerSpec::new("src").set("size", size), frames);
     for only in Space::RANKED {
         let PlannedMemory { gpu_bytes, cpu_bytes, .. } = memory(&delayed(100, "64x48"), only);
-        // On the host, one more is written; on the device, submissions in flight use some.
+        // On the host one more frame is written; on the device submissions in flight use some.
         assert_eq!(gpu_bytes + cpu_bytes, if only == Space::Gpu { 100 + IN_FLIGHT } else { 101 } * FRAME);
     }
     let profile = Profile::shipped("discrete").unwrap();
@@ -147,7 +146,7 @@ fn frames_that_a_delay_holds_are_counted_and_too_many_are_refused() {
 #[test]
 fn a_deep_link_beside_a_delay_holds_the_same_frames() {
     let spec = diamond(HandlerSpec::new("src"), 50);
-    // 53 wait at most (held and then on the usual link), one is written, one is read, and the join makes one.
+    // At most 53 wait (held, then on the default link), one is written, one is read, and the join makes one.
     assert_eq!(memory(&spec, Space::Cpu).cpu_bytes, (53 + 2 + 1) * FRAME);
 }
 
@@ -165,7 +164,7 @@ fn a_shared_upload_is_one_frame_on_the_device() {
         spec.connect(vramp_plan::HandlerId(0), other);
         spec.connect(other, sink);
     }
-    // Four kernels read it, each when it is its turn: three wait, and what they write is gone when its sink has seen it.
+    // Four kernels read it one after another: three wait, and their output is free once its sink has read it.
     assert_eq!(memory(&spec, Space::Gpu).gpu_bytes, (3 + IN_FLIGHT + IN_FLIGHT) * FRAME);
 }
 
@@ -199,7 +198,7 @@ fn frames_picked_here_and_there_are_not_shared_with_the_newest() {
 }
 
 #[test]
-fn consumers_nobody_waits_for_may_each_look_at_another_frame() {
+fn consumers_that_no_producer_waits_for_may_each_hold_another_frame() {
     let lossy = |sinks: usize| {
         let mut spec = GraphSpec::new();
         let source = spec.add(HandlerSpec::new("src"));
@@ -232,6 +231,8 @@ fn what_does_not_fit_the_device_is_planned_on_the_host_with_a_warning() {
     let profile = Profile::shipped("discrete").unwrap();
     let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));
-    assert!(plan.warnings.iter().any(|w| w.contains("bytes of gpu memory and there are 6000000000: this one fits")));
+    assert!(
+        plan.warnings.iter().any(|w| w.contains("bytes of gpu memory, but 6000000000 are available: this plan fits"))
+    );
     assert!(Plan::decide(&check(&spec), &profile, &RunOptions::new().only(Space::Gpu)).is_err());
 }

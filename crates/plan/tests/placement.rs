@@ -1,7 +1,7 @@
-//! Placement against brute force: on random graphs, the plan's cost is the least of all assignments.
+//! Placement against brute force: on random graphs, the plan's cost is the minimum over all assignments.
 //!
-//! Brute force pins every flexible handler, inserted converters included, to every combination of spaces and runs the
-//! whole planner on each, so it shares nothing with the cut but the planner's own price of a finished plan.
+//! Brute force pins every flexible handler, including inserted converters, to every combination of spaces and runs the
+//! whole planner on each. It shares nothing with the cut except the planner's price of a finished plan.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ pub fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
     for _ in 0..handlers {
         let kind = random.pick(&kinds);
         if kind == "detect+outline" {
-            // Data travels beside the frames: it binds neither end to a space.
+            // Data travels next to the frames and does not bind either end to a space.
             let (detect, outline) = (spec.add(HandlerSpec::new("detect")), spec.add(HandlerSpec::new("outline")));
             let from = random.pick(&produced);
             open.retain(|o| *o != from);
@@ -84,7 +84,7 @@ pub fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
         }
         let at = spec.add(handler);
         let feed = |random: &mut Random, open: &mut Vec<HandlerId>| {
-            // Mostly go on from an open end; sometimes branch off something that is used already.
+            // Mostly continue from an open end; sometimes branch off an output that is already used.
             if random.chance(75) && !open.is_empty() {
                 open.remove(random.below(open.len()))
             } else {
@@ -117,7 +117,7 @@ fn cpu_side(plan: &Plan) -> BTreeSet<String> {
     plan.handlers.iter().filter(|h| h.space == Space::Cpu).map(|h| h.name.clone()).collect()
 }
 
-/// Plans a graph by itself and under every assignment, and compares.
+/// Plans a graph freely and under every assignment, and compares the costs.
 fn compare(seed: u64) -> Option<usize> {
     let mut random = Random::new(seed);
     let most = if random.chance(4) { 12 } else { 8 };
@@ -171,7 +171,7 @@ fn compare(seed: u64) -> Option<usize> {
         }
     }
     assert_eq!(auto.cost_ns, least, "seed {seed}: the cut is not the least of all assignments");
-    // Gpu wins ties: on the cpu is only what every cheapest plan has there.
+    // The GPU wins ties: a handler is on the CPU only if every cheapest plan has it there.
     assert_eq!(Some(cpu_side(&auto)), least_cpu, "seed {seed}: a tie went to the cpu");
     Some(free.len())
 }

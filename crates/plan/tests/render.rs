@@ -1,4 +1,4 @@
-//! Plans built by hand, and how they are printed.
+//! Plans built by hand, and their printed forms.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -61,7 +61,7 @@ fn link(from: usize, to: usize, from_space: Space, space: Space, depth: u32, tra
     }
 }
 
-/// `pattern ! invert ! blur ! png`: made and changed on the device, one transfer down.
+/// `pattern ! invert ! blur ! png`: generated and filtered on the device, one download.
 fn linear() -> Plan {
     use Space::{Cpu, Gpu};
     Plan {
@@ -97,8 +97,8 @@ fn linear() -> Plan {
     }
 }
 
-/// A file fans out to a blurred and a plain branch on the device, over one transfer; both meet in a mix, which a pattern
-/// is then laid under.
+/// A file fans out to a blurred and a plain branch on the device over one transfer. Both meet in a mix, and the result
+/// is drawn over a pattern.
 fn diamond() -> Plan {
     use Space::{Cpu, Gpu};
     let mut up = link(1, 2, Cpu, Gpu, 1, Some(0));
@@ -153,7 +153,7 @@ fn diamond() -> Plan {
     }
 }
 
-/// A chain of this many handlers, one group each, going down and up again at every link.
+/// A chain of this many handlers, one group each, with a transfer at every link.
 fn long(n: usize) -> Plan {
     let space = |i: usize| if i.is_multiple_of(2) { Space::Gpu } else { Space::Cpu };
     let transfer = |i: usize| Transfer {
@@ -219,7 +219,7 @@ fn a_diamond_says_what_feeds_a_row_where_that_is_not_the_row_above() {
 
   cpu         y4m0                 0.70 ms  lane 0                         rgba8 1920x1080  source
   cpu         convert0 (inserted)  0.64 ms  lane 1  group 0                rgba8 1920x1080
-  === up ==>  cpu->gpu  8.3 MB  ~45 µs  convert0.video -> blur0.video, mix0.b  (asked for)
+  === up ==>  cpu->gpu  8.3 MB  ~45 µs  convert0.video -> blur0.video, mix0.b  (explicit)
          gpu  blur0                0.90 ms  lane 2  group 1, 2 dispatches  rgba8 1920x1080
          gpu  mix0                   80 µs  lane 2  group 2, 1 dispatch    rgba8 1920x1080  <- convert0, blur0
          gpu  pattern0 + under       49 µs  lane 2  group 3, 1 dispatch    rgba8 1920x1080  source, <- mix0
@@ -239,7 +239,7 @@ cost     2.41 ms by lab.toml; --cpu is impossible, --gpu would cost 3.00 ms
 }
 
 #[test]
-fn the_transfer_of_an_explicit_download_stands_behind_it_and_is_drawn() {
+fn the_transfer_of_an_explicit_download_comes_after_it_and_is_drawn() {
     let mut plan = linear();
     plan.handlers[2] = PlannedHandler { group: None, ..handler("download0", Space::Gpu, 0, None, 0) };
     plan.groups.pop();
@@ -248,7 +248,7 @@ fn the_transfer_of_an_explicit_download_stands_behind_it_and_is_drawn() {
     plan.links[2] = link(2, 3, Space::Cpu, Space::Cpu, 2, None);
     let shown = plan.to_text(false);
     let places = ["gpu  download0", "<= down ==", "cpu         png0"].map(|words| shown.find(words).unwrap());
-    assert!(places.is_sorted() && shown.contains("(asked for)"), "{shown}");
+    assert!(places.is_sorted() && shown.contains("(explicit)"), "{shown}");
     assert!(plan.to_mermaid().contains("h1 ==>|\"down 8.3 MB, 1.31 ms<br/>"), "{}", plan.to_mermaid());
 }
 
@@ -328,7 +328,7 @@ fn json_has_the_promised_keys_and_shapes() {
 }
 
 #[test]
-fn json_writes_null_for_what_has_no_picture_and_no_way() {
+fn json_writes_null_for_a_missing_format_and_a_missing_alternative() {
     let mut plan = diamond();
     plan.links[0].content = Content::Data { rate: None };
     let json: Value = serde_json::from_str(&plan.to_json()).unwrap();

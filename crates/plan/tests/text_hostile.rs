@@ -1,4 +1,4 @@
-//! Texts that nobody would write: reading ends, with a bounded list of mistakes that can be shown.
+//! Hostile texts: reading ends, with a bounded list of mistakes that can be displayed.
 
 use crate::text_kinds;
 use vramp_plan::catalog::Catalog;
@@ -18,7 +18,7 @@ const TOMLS: [&str; 2] = [
     "handlers = [{ kind = 'a' }, { kind = 'a', settings.x = 0x10 }]\nlinks = [{ from = 'a0', to = 'a1.' }]\n",
 ];
 
-/// A small generator of our own: the same texts on every machine.
+/// A small random generator that gives the same texts on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -85,7 +85,7 @@ fn mutated(dice: &mut Dice, texts: &[&str]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What holds of every reading. Says whether the text was right.
+/// Checks the properties of every reading. Returns true if the text was valid.
 #[track_caller]
 fn inspect(text: &str, reading: &ParsedGraph, catalog: &Catalog) -> bool {
     let ParsedGraph { spec, mistakes } = reading;
@@ -98,7 +98,7 @@ fn inspect(text: &str, reading: &ParsedGraph, catalog: &Catalog) -> bool {
         assert!(!mistake.title.contains(char::is_control));
         assert!(mistake.span.clone().is_none_or(|span| text.get(span).is_some()), "{mistake:?} in {text:?}");
     }
-    // Kinds that are no words cannot be said in every place; the checker refuses them.
+    // Kinds that are not words cannot be written in every place; the checker refuses them.
     if mistakes.is_empty() && spec.handlers().iter().all(|handler| is_name(&handler.kind)) {
         assert_eq!(&read_text(&write_text(spec), catalog).spec, spec, "{text:?}");
         assert_eq!(&read_toml(&write_toml(spec)).spec, spec, "{text:?}");

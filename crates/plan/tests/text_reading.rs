@@ -7,7 +7,7 @@ fn shown(text: &str, reading: ParsedGraph) -> String {
     Mistakes { source: Some(SourceText::new("pipeline", text)), list: reading.mistakes }.to_string()
 }
 
-/// The text is right and says what the expected text says.
+/// Asserts that the text is valid and equivalent to the expected text.
 #[track_caller]
 fn check(input: &str, expected: &str) {
     let reading = read_text(input, &text_kinds::catalog());
@@ -15,7 +15,7 @@ fn check(input: &str, expected: &str) {
     assert_eq!(write_text(&reading.spec), expected);
 }
 
-/// The titles of what is wrong, each with what it points at.
+/// Asserts the titles of all mistakes and the text that each points at.
 #[track_caller]
 fn titles(input: &str, expected: &[(&str, &str)]) {
     let reading = read_text(input, &text_kinds::catalog());
@@ -27,7 +27,7 @@ fn titles(input: &str, expected: &[(&str, &str)]) {
     assert_eq!(found, expected);
 }
 
-/// The text is wrong and answered like this.
+/// Asserts the displayed mistakes of an invalid text.
 #[track_caller]
 fn answer(input: &str, expected: &str) {
     let reading = read_text(input, &text_kinds::catalog());
@@ -80,7 +80,7 @@ fn references_reach_ports_forward_and_back() {
     );
     check("a. ! null pattern name=a", "null\npattern name=a\na. ! null0.\n");
     check("pattern ! blur0. blur ! null", "pattern ! blur ! null\n");
-    // A given name comes before a kind.
+    // A given name has priority over a kind.
     check("pattern ! null; blur name=null; null. ! null0.", "pattern ! null\nblur name=null\nnull. ! null0.\n");
 }
 
@@ -103,10 +103,10 @@ fn a_word_after_a_handler_is_its_bare_value_or_the_next_chain() {
     check("blur 2 invert", "blur sigma=2\ninvert\n");
     check("blur cam. ! null; pattern name=cam", "blur\nnull\npattern name=cam\ncam. ! null0.\n");
     check("png a.b ! null", "png path=a.b ! null\n");
-    // What fits nothing else is the bare value: the checker says that it does not fit.
+    // A word that fits nothing else is the bare value; the checker refuses it.
     check("blur much", "blur sigma=much\n");
     check("blur \"null\"", "blur sigma=null\n");
-    // Only the source entry of this name has a bare setting.
+    // Only the source of this name has a bare setting.
     check("y4m in/a=b.y4m ! y4m -", "y4m path=in/a=b.y4m ! y4m path=-\n");
 }
 
@@ -132,23 +132,23 @@ fn one_mistake_is_one_message() {
     titles("pattern ! ! null", &[("two links in a row", "!")]);
     titles("pattern !; null", &[("a link with nothing after it", "!")]);
     titles("pattern ; ! null", &[("a link with nothing before it", "!")]);
-    titles("cam.", &[("`cam.` stands alone", "cam.")]);
+    titles("cam.", &[("`cam.` has no link", "cam.")]);
     titles("pattern ! \"x\" y=2 ! null", &[("text in quotes is a value, not a handler", "\"x\"")]);
     titles("sigma=2 ! null", &[("`sigma=` has no handler before it", "sigma")]);
     titles("pattern name=c; c. x=1 ! null", &[("a reference takes no settings", "x")]);
     titles("invert 2 ! null", &[("`invert` takes no bare value", "2")]);
-    titles("blur 2 3", &[("`blur` has its bare value, `sigma`, already", "3")]);
-    titles("blur sigma = 2 ! null", &[("space beside `=`", "sigma = 2")]);
-    titles("blur sigma= 2 ! null", &[("space beside `=`", "sigma= 2")]);
+    titles("blur 2 3", &[("`blur` already has its bare value `sigma`", "3")]);
+    titles("blur sigma = 2 ! null", &[("space around `=`", "sigma = 2")]);
+    titles("blur sigma= 2 ! null", &[("space around `=`", "sigma= 2")]);
     titles("blur sigma= size=3 ! null", &[("`sigma=` has no value", "sigma=")]);
-    titles("blur =2", &[("space beside `=`", "blur =2")]);
+    titles("blur =2", &[("space around `=`", "blur =2")]);
     titles("blur 2. =2", &[("nothing before `=`", "=2")]);
     titles("blur 2x=3", &[("`2x` cannot be a setting", "2x")]);
     titles("pattern ! {latest} null", &[("space between `!` and `{`", "! {")]);
-    titles("pattern !{} null", &[("a link without its policy", "!{}")]);
+    titles("pattern !{} null", &[("a link without a policy", "!{}")]);
     titles("pattern !{latest null", &[("`!{` is not closed", "!{latest ")]);
     titles("pattern !{ null", &[("`!{` is not closed", "!{ ")]);
-    titles("pattern !{queue depth=4 fast} null", &[("one word too many: `fast`", "fast")]);
+    titles("pattern !{queue depth=4 fast} null", &[("unexpected word `fast`", "fast")]);
     titles("pattern !{depth=4} null", &[("a depth without a policy", "depth=4")]);
 }
 
@@ -301,7 +301,7 @@ error: this quote is never closed
  --> pipeline:2:8
   |
 2 |   text "a ! null
-  |        ^ expected another `"` further on
+  |        ^ expected a closing `"`
   |
   = help: write \" for a quote inside quotes"#,
     );
@@ -357,13 +357,13 @@ error: a depth without a policy
 #[test]
 fn toml_values_that_are_no_settings_are_refused() {
     let values = [
-        ("99999999999999999999", "a whole number that does not fit"),
+        ("99999999999999999999", "a whole number that is not valid here"),
         ("-0x1", "TOML: "),
-        ("inf", "a number that does not fit"),
-        ("1e999", "a number that does not fit"),
+        ("inf", "a number that is not valid here"),
+        ("1e999", "a number that is not valid here"),
         ("[]", "an empty list"),
-        ("[[1]]", "a list that does not fit"),
-        ("[\"a\"]", "a string that does not fit"),
+        ("[[1]]", "a list that is not valid here"),
+        ("[\"a\"]", "a string that is not valid here"),
         ("{ a = 1 }", "a table cannot be a setting's value"),
         ("1979-05-27", "a date or time cannot be a setting's value"),
     ];

@@ -1,4 +1,4 @@
-//! What is printed reads back as the same graph, in both forms, for any graph there can be.
+//! Printed text reads back as the same graph, in both forms, for arbitrary graphs.
 
 use crate::text_kinds;
 use std::collections::BTreeSet;
@@ -11,11 +11,11 @@ use vramp_plan::{
     GraphSpec, HandlerId, HandlerSpec, LinkEnd, OnError, Policy, read_text, read_toml, write_text, write_toml,
 };
 
-/// Names that look like default names, like kinds and like nothing else.
+/// Names that look like default names, like kinds and like neither.
 const NAMES: [&str; 9] = ["cam", "blur0", "blur1", "blur10", "null", "mix0", "x-1_y", "name", "Z"];
 const KEYS: [&str; 7] = ["sigma", "size", "path", "text", "kind", "k-1", "depth"];
 const PORTS: [&str; 4] = ["a", "b", "video", "in0"];
-/// What tends to break quoting.
+/// Texts that tend to break quoting.
 const PIECES: [&str; 22] = [
     "",
     " ",
@@ -73,7 +73,7 @@ fn end() -> impl Strategy<Value = (prop::sample::Index, Option<&'static str>)> {
 
 fn spec() -> impl Strategy<Value = GraphSpec> {
     let delivery = option::of((select(&Policy::ALL[..]), option::of(1..=65_536_u32)));
-    // Neighbours are linked often, so that chains of every length come up.
+    // Neighbours are linked often, so that chains of every length occur.
     let chained = vec(any::<bool>(), 14);
     (vec(handler(), 1..14), chained, vec((end(), end(), delivery), 0..8)).prop_map(|(handlers, chained, links)| {
         let mut spec = GraphSpec::new();

@@ -1,4 +1,4 @@
-//! What a plan tells an engine: units, the rings between them, and what runs in one go.
+//! The wiring of a plan for the engine: units, the rings between them, and segments.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn running(plan: &Plan) -> Vec<Vec<Vec<String>>> {
 }
 
 #[test]
-fn inserted_transfers_stand_beside_the_units_that_they_serve() {
+fn inserted_transfers_run_next_to_the_units_that_they_serve() {
     let plan = plan(&["src-cpu", "point-gpu", "opaque", "sink-cpu"], &RunOptions::new().place("opaque0", Space::Gpu));
     assert_eq!(
         running(&plan),
@@ -36,7 +36,7 @@ fn inserted_transfers_stand_beside_the_units_that_they_serve() {
             vec![vec!["sink-cpu0".to_owned()]],
         ]
     );
-    // Across a transfer a link is two rings; the one at the device's side of a single consumer holds nothing.
+    // Across a transfer a link has two rings; for a single consumer the ring on the device side has depth 0.
     let depths =
         |link: usize| plan.links[link].rings.iter().map(|ring| plan.rings[*ring].depth > 0).collect::<Vec<_>>();
     assert_eq!([depths(0), depths(1), depths(2)], [vec![true, false], vec![false], vec![false, true]]);
@@ -67,8 +67,8 @@ fn an_inserted_converter_has_its_settings_in_the_plan() {
     assert_eq!(converter.settings.format("format"), Some(Format::Rgba8));
 }
 
-/// Every link is a way of rings from the unit of its one end to that of its other; every unit runs in one segment of its
-/// own lane; what a ring of depth 0 joins is in one segment and in order.
+/// Every link is a path of rings from the unit of one end to the unit of the other. Every unit is in one segment of its
+/// own lane. Units joined by a ring of depth 0 are in one segment and in order.
 #[test]
 fn random_plans_are_wired_from_end_to_end() {
     let mut crossed = 0;

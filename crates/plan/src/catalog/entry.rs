@@ -1,9 +1,8 @@
-//! Entries: all that is known of a handler before there is one.
+//! Entries: static descriptions of handlers, readable without an instance.
 //!
-//! Owns the declaration of ports, settings, spaces, kernel, work, latency and rate, as plain data.
-//! Does not run anything; the parser, the planner, `inspect` and the docs all read the same entry.
-//!
-//! Always: an entry is `'static` data; what depends on settings is a rule over them, not code with state.
+//! The parser, the planner, `inspect` and the docs all read the same entry: ports, settings, spaces, kernel, work,
+//! latency and rate. An entry is `'static` data. Anything that depends on settings is a rule over them, not code with
+//! state.
 
 use std::fmt;
 
@@ -11,99 +10,96 @@ use crate::words::{ANY_SIDE, DType, Format, Interval, Size, Space};
 
 use super::{KernelDesc, KernelRule, Setting, SettingValues, Value};
 
-/// What a handler is, readable without an instance.
+/// The description of one kind of handler.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent fact of a declaration, not a state")]
 pub struct Entry {
-    /// The kind, as written in a pipeline.
+    /// The kind as written in a pipeline.
     pub name: &'static str,
-    /// Which family it belongs to.
     pub family: Family,
-    /// What it does, in one line.
+    /// One line of help.
     pub about: &'static str,
-    /// A pipeline that shows it.
+    /// A pipeline that uses it.
     pub example: &'static str,
-    /// Its input ports; the first is the lead.
+    /// The first input is the lead unless the `lead` setting names another.
     pub inputs: &'static [Input],
-    /// Its output ports.
     pub outputs: &'static [Output],
-    /// Its own settings; `name`, `on-error` and, with several inputs, `lead` and `until` come on top.
+    /// Its own settings. Every handler also has `name` and `on-error`; with several inputs also `lead` and `until`.
     pub settings: &'static [Setting],
     /// The setting that may be given without its key.
     pub bare: Option<&'static str>,
-    /// Groups of settings of which exactly one has to be given.
+    /// Groups of settings; exactly one of each group must be given.
     pub one_of: &'static [&'static [&'static str]],
-    /// Whether it takes settings that are not declared here.
+    /// True if it accepts settings that are not declared here, such as those of a user's shader.
     pub open_settings: bool,
-    /// The spaces it has an implementation for; one implementation uses one space on all its ports.
+    /// The spaces that it has an implementation for. One implementation uses one space on all its ports.
     pub spaces: &'static [Space],
-    /// What it computes on each frame.
+    /// The kernel that computes its frames.
     pub kernel: KernelRule,
-    /// How much it computes.
     pub work: Work,
-    /// Other work where a setting has a given word: `(setting, word, work)`.
+    /// Other work if a setting has a given word: `(setting, word, work)`.
     pub work_when: &'static [(&'static str, &'static str, Work)],
-    /// Refuses settings that fit one by one but make no sense together, in words.
+    /// Refuses settings that are valid one by one but contradict each other; returns the message.
     pub check: fn(&SettingValues) -> Result<(), String>,
-    /// How large the small data are that its kernel reads on the device: a table, glyphs, a logo; none if it reads none.
-    /// All small data of a fused kernel share one buffer.
+    /// The size of the small data that its kernel reads on the device (a table, glyphs, a logo); `None` if it reads
+    /// none. All small data of a fused kernel share one buffer.
     pub small: Option<SmallBytes>,
-    /// Whether its function is a table of bytes: two such next to each other in a kernel become one.
+    /// True if its function is a table of bytes. Two such functions next to each other in a kernel become one.
     pub folds: bool,
-    /// Frames it holds back: what leaves is the picture of so many frames before, under the number and time of now.
+    /// Frames that it holds back. The image leaves this many frames later, under the number and time of the current
+    /// frame.
     pub delay: Frames,
-    /// Whether frames that it holds back leave under their own numbers and times instead, and so late.
+    /// If this holds, delayed frames keep their own numbers and times, and therefore arrive late.
     pub keeps_times: When,
-    /// It lets one frame in this many pass.
+    /// It passes one frame in this many.
     pub every: Frames,
-    /// Whether a frame's result depends on frames before it.
+    /// True if the result of a frame depends on earlier frames.
     pub stateful: bool,
-    /// Whether it waits on the outside world and so gets a lane of its own.
+    /// True if it waits for the outside world. It then gets its own lane.
     pub blocking: bool,
-    /// Whether it is a source that cannot be made to wait.
+    /// True for a source that cannot be made to wait.
     pub live: bool,
-    /// Whether all frame inputs have to be of one size.
+    /// True if all its frame inputs must have the same size.
     pub equal_sizes: bool,
-    /// Whether every line of its output is made from the same line of its lead input alone, so that the fields of
+    /// True if every line of its output depends only on the same line of its lead input, so that the fields of
     /// interlaced material stay apart.
     pub keeps_lines: fn(&SettingValues, Option<KernelDesc>) -> bool,
-    /// Whether it is a sink that writes what is known of a stream into a header.
+    /// True for a sink that writes stream tags into a header.
     pub writes_tags: bool,
-    /// Whether it is an explicit transfer, and which way.
+    /// The direction, if it is an explicit transfer.
     pub transfer: Option<TransferDirection>,
 }
 
-/// Entries are equal if they have the same name and both or neither have inputs, which is what a catalogue keeps unique.
-/// Addresses cannot be compared: each use of a constant may have its own.
+/// Entries are equal if they have the same name and both or neither have inputs; a catalogue keeps this pair unique.
+/// Addresses cannot be compared, because each use of a constant may have its own address.
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
         (self.name, self.inputs.is_empty()) == (other.name, other.inputs.is_empty())
     }
 }
 
-/// At most how many bytes of small data there are under these settings for frames of the second size that are made from
-/// frames of the first.
+/// An upper bound on the bytes of small data under these settings. The sizes are those of the lead input and of the
+/// output.
 pub type SmallBytes = fn(&SettingValues, Size, Size) -> u64;
 
-/// The families of handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// Brings frames in.
+    /// Produces frames.
     Source,
     /// Changes pixels.
     Filter,
-    /// Draws on top or puts together.
+    /// Draws on a frame or combines several frames.
     Draw,
     /// Changes format or space.
     Convert,
     /// Changes which frames pass, and when.
     Control,
-    /// Takes frames out.
+    /// Consumes frames.
     Sink,
 }
 
 impl Family {
-    /// Every family, in the order of a pipeline.
+    /// In the order of a pipeline.
     pub const ALL: [Family; 6] =
         [Family::Source, Family::Filter, Family::Draw, Family::Convert, Family::Control, Family::Sink];
 
@@ -120,7 +116,6 @@ impl Family {
     }
 }
 
-/// Which way a transfer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TransferDirection {
     /// From the host to the device.
@@ -130,7 +125,6 @@ pub enum TransferDirection {
 }
 
 impl TransferDirection {
-    /// The space it leaves.
     pub const fn from(self) -> Space {
         match self {
             TransferDirection::Up => Space::Cpu,
@@ -138,7 +132,6 @@ impl TransferDirection {
         }
     }
 
-    /// The space it reaches.
     pub const fn to(self) -> Space {
         self.from().other()
     }
@@ -150,71 +143,57 @@ impl fmt::Display for TransferDirection {
     }
 }
 
-/// What a port of an entry carries.
+/// The media of a port.
 #[derive(Debug, Clone, Copy)]
 pub enum PortMedia {
-    /// Pictures.
     Video {
-        /// Formats, best first.
+        /// Best first.
         formats: &'static [Format],
-        /// Widths.
         width: Interval<u32>,
-        /// Heights.
         height: Interval<u32>,
     },
-    /// Tensors.
     Tensor {
-        /// Element types, best first.
+        /// Best first.
         dtypes: &'static [DType],
-        /// Extents along each axis; none means any rank.
+        /// Extents along each axis; `None` means any rank.
         dims: Option<&'static [Interval<u32>]>,
     },
-    /// Data.
     Data,
 }
 
 impl PortMedia {
-    /// Pictures in the processing format, of any size.
+    /// Video in the processing format, of any size.
     pub const RGBA: PortMedia = PortMedia::Video { formats: &[Format::Rgba8], width: ANY_SIDE, height: ANY_SIDE };
-    /// Pictures of any format and size.
+    /// Video of any format and size.
     pub const ANY: PortMedia = PortMedia::Video { formats: &Format::RANKED, width: ANY_SIDE, height: ANY_SIDE };
 
-    /// Pictures of these formats, best first, of any size.
+    /// Video of these formats, best first, of any size.
     pub const fn video(formats: &'static [Format]) -> PortMedia {
         PortMedia::Video { formats, width: ANY_SIDE, height: ANY_SIDE }
     }
 }
 
-/// An input port.
 #[derive(Debug, Clone, Copy)]
 pub struct Input {
-    /// Its name.
     pub name: &'static str,
-    /// What it accepts.
     pub media: PortMedia,
-    /// Whether it has to be linked.
+    /// True if it must be linked.
     pub required: bool,
 }
 
 impl Input {
     /// The usual video input.
     pub const VIDEO: Input = Input { name: "video", media: PortMedia::RGBA, required: true };
-    /// A video input that takes every format as it comes.
+    /// A video input that accepts every format unchanged.
     pub const ANY: Input = Input { name: "video", media: PortMedia::ANY, required: true };
 }
 
-/// An output port.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
-    /// Its name.
     pub name: &'static str,
-    /// What it offers.
     pub media: PortMedia,
-    /// Where its format comes from.
     pub format: FormatRule,
-    /// Where its size comes from.
     pub size: SizeRule,
-    /// Where its rate comes from.
     pub rate: RateRule,
 }
 
@@ -227,59 +206,59 @@ impl Output {
         size: SizeRule::Input,
         rate: RateRule::Input,
     };
-    /// An output that passes on what came in, whatever its format.
+    /// An output that passes on the lead input's frames in their format.
     pub const SAME: Output = Output { media: PortMedia::ANY, format: FormatRule::Input, ..Output::VIDEO };
 }
 
-/// Where an output's format comes from.
+/// The rule for an output's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatRule {
-    /// The declared list; among several the one that spares most conversions.
+    /// The declared list; among several formats the one that avoids the most conversions.
     Declared,
-    /// The lead input's.
+    /// The lead input's format.
     Input,
-    /// This setting.
+    /// The value of this setting.
     Setting(&'static str),
-    /// What the source was found to hold.
+    /// The format that probing the source found.
     Probed,
 }
 
-/// Where an output's size comes from.
+/// The rule for an output's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeRule {
-    /// The lead input's.
+    /// The lead input's size.
     Input,
-    /// This setting.
+    /// The value of this setting.
     Setting(&'static str),
-    /// This setting where given, the lead input's otherwise.
+    /// The value of this setting if given, otherwise the lead input's size.
     SettingOrInput(&'static str),
-    /// The first setting where given, otherwise the lead input's size times the second, rounded, at least 1.
+    /// The first setting if given, otherwise the lead input's size times the second, rounded, at least 1.
     SettingOrScaled(&'static str, &'static str),
-    /// The third setting, cut out of the lead input at the first two, which has to hold it.
+    /// The third setting: a rectangle of the lead input at the position given by the first two. It must lie within the
+    /// input.
     Cut(&'static str, &'static str, &'static str),
-    /// The lead input's, sides swapped where this setting is a quarter turn (90 or 270).
+    /// The lead input's size, with width and height swapped if this setting is 90 or 270.
     Turned(&'static str),
-    /// What the source was found to hold, or this setting.
+    /// The size that probing the source found, otherwise this setting.
     Probed(Option<&'static str>),
 }
 
-/// Where an output's rate comes from.
+/// The rule for an output's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateRule {
-    /// The lead input's, divided by [`Entry::every`].
+    /// The lead input's rate divided by [`Entry::every`].
     Input,
-    /// This setting.
+    /// The value of this setting.
     Setting(&'static str),
-    /// What the source was found to hold, or this setting.
+    /// The rate that probing the source found, otherwise this setting.
     Probed(Option<&'static str>),
 }
 
 /// A number of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frames {
-    /// Always this many.
     Fixed(u32),
-    /// As many as this setting says.
+    /// The value of this setting.
     Setting(&'static str),
 }
 
@@ -293,19 +272,17 @@ impl Frames {
     }
 }
 
-/// Whether something holds.
+/// A condition over settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// It never does.
     Never,
-    /// It always does.
     Always,
-    /// It does if this setting is true.
+    /// True if this setting is true.
     Setting(&'static str),
 }
 
 impl When {
-    /// Whether it holds under these settings.
+    /// True if the condition holds under these settings.
     pub fn under(self, settings: &SettingValues) -> bool {
         match self {
             When::Never => false,
@@ -315,7 +292,7 @@ impl When {
     }
 }
 
-/// What sort of work a handler does: a device profile has one rate for each.
+/// The class of a handler's work. A profile has one rate for each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A per-pixel function: a table, a small matrix, a blend.
@@ -324,7 +301,7 @@ pub enum Class {
     Draw,
     /// One multiply-add of a stencil. Unit: one tap of one pixel.
     Tap,
-    /// One filtered sample at a computed place.
+    /// One filtered sample at a computed position.
     Sample,
     /// One compare-exchange of a sorting network on one pixel.
     Sort,
@@ -332,12 +309,12 @@ pub enum Class {
     Reduce,
     /// One pixel encoded or decoded by a compressed codec.
     Codec,
-    /// One pixel moved as it is, through a pipe, file or window.
+    /// One pixel moved unchanged through a pipe, file or window.
     Move,
 }
 
 impl Class {
-    /// Every class, in a fixed order.
+    /// In a fixed order.
     pub const ALL: [Class; 8] =
         [Class::Pixel, Class::Draw, Class::Tap, Class::Sample, Class::Sort, Class::Reduce, Class::Codec, Class::Move];
 
@@ -356,35 +333,33 @@ impl Class {
     }
 }
 
-/// How much a handler computes on a frame.
+/// The work of a handler on one frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
-    /// What sort of work.
     pub class: Class,
-    /// How many units of it.
     pub units: Units,
 }
 
 impl Work {
-    /// Nothing worth counting.
+    /// No work that is worth counting.
     pub const NONE: Work = Work { class: Class::Pixel, units: Units::PerPixel(0.0) };
 }
 
 /// Units of work on one frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Units {
-    /// This many for each pixel of the output (of the lead input for sinks).
+    /// This many per pixel of the output (of the lead input for sinks).
     PerPixel(f64),
-    /// This many for each pixel, by settings.
+    /// This many per pixel, depending on settings.
     PerPixelBy(fn(&SettingValues) -> f64),
-    /// This many for the whole frame, by settings and the sizes of the lead input and the output: for handlers that
-    /// touch only a part, or read more than they write. A handler without one of them gets the other twice.
+    /// This many per frame, depending on settings and the sizes of the lead input and the output. For handlers that
+    /// touch only a part of a frame, or read more than they write. A handler without one of the two gets the other
+    /// twice.
     PerFrameBy(fn(&SettingValues, Size, Size) -> f64),
 }
 
 impl Entry {
-    /// A filter with one video input and output, both implementations and a pixel function: most fields of most
-    /// entries.
+    /// A filter with one video input and output, both implementations and a pixel function. Most entries start from it.
     pub const FILTER: Entry = Entry {
         name: "",
         family: Family::Filter,
@@ -415,7 +390,7 @@ impl Entry {
         transfer: None,
     };
 
-    /// A source that reads from outside into host memory.
+    /// A source that reads into host memory.
     pub const SOURCE: Entry = Entry {
         family: Family::Source,
         inputs: &[],
@@ -426,10 +401,10 @@ impl Entry {
         ..Entry::FILTER
     };
 
-    /// A sink that writes outside from host memory.
+    /// A sink that writes from host memory.
     pub const SINK: Entry = Entry { family: Family::Sink, inputs: &[Input::VIDEO], outputs: &[], ..Entry::SOURCE };
 
-    /// A handler that passes frames on untouched, in either space.
+    /// A handler that passes frames on unchanged, in either space.
     pub const CONTROL: Entry = Entry {
         family: Family::Control,
         inputs: &[Input::ANY],
@@ -439,7 +414,7 @@ impl Entry {
         ..Entry::FILTER
     };
 
-    /// The handler as its example writes it: its kind and settings, such as `threshold level=0.4`.
+    /// The handler as written in its example: kind and settings, such as `threshold level=0.4`.
     pub fn in_example(&self) -> &'static str {
         let mut quoted = false;
         let mut pieces = self.example.split(|c: char| {
@@ -450,33 +425,31 @@ impl Entry {
         pieces.by_ref().map(str::trim).find(is_this).unwrap_or(self.name)
     }
 
-    /// The input port of this name.
+    /// The index of this input port.
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|p| p.name == name)
     }
 
-    /// The output port of this name.
+    /// The index of this output port.
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|p| p.name == name)
     }
 
-    /// The setting of this name.
     pub fn setting(&self, name: &str) -> Option<&'static Setting> {
         self.settings.iter().find(|s| s.name == name)
     }
 
-    /// Its work under these settings.
     pub fn work_under(&self, settings: &SettingValues) -> Work {
         let case = self.work_when.iter().find(|(key, word, _)| settings.word(key) == Some(*word));
         case.map_or(self.work, |(_, _, work)| *work)
     }
 
-    /// How many frames after it came a frame leaves under these settings.
+    /// Frames by which its output lags its input under these settings.
     pub fn latency(&self, settings: &SettingValues) -> u32 {
         if self.keeps_times.under(settings) { self.delay.under(settings) } else { 0 }
     }
 
-    /// Whether it has an implementation for this space.
+    /// True if it has an implementation for this space.
     pub fn offers(&self, space: Space) -> bool {
         self.spaces.contains(&space)
     }

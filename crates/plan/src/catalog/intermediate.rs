@@ -1,28 +1,24 @@
-//! What the first of a kernel's two dispatches goes over.
+//! The intermediate between the two dispatches of a kernel: its extent and its bytes.
 //!
-//! Owns how many elements that is, and so how much memory lies between the two.
-//! Does not know what is computed for them.
-//!
-//! Always: one element is four values of 16 bits.
+//! Invariant: one element is four 16-bit values.
 
 use crate::words::Size;
 
-/// What the first dispatch of two goes over, and what it keeps one element for.
+/// The domain of the first of two dispatches. It stores one element per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntermediateExtent {
     /// Every pixel of the source.
     Source,
-    /// As wide as what is made and as high as the source: rows are brought to their new length first.
+    /// As wide as the output and as high as the source: rows are resampled first.
     Across,
-    /// The source's columns, each as a whole.
+    /// The source's columns, one element each.
     Columns,
 }
 
 impl IntermediateExtent {
-    /// Bytes of one element.
     pub const ELEMENT_BYTES: u64 = 8;
 
-    /// How many elements there are along each side, between a source and what is made from it.
+    /// Elements along each side, for a source and an output of these sizes.
     pub const fn size(self, source: Size, made: Size) -> Size {
         match self {
             IntermediateExtent::Source => source,
@@ -31,7 +27,7 @@ impl IntermediateExtent {
         }
     }
 
-    /// Bytes that lie between the two dispatches.
+    /// Bytes of the whole intermediate.
     pub const fn bytes(self, source: Size, made: Size) -> u64 {
         self.size(source, made).pixels() * IntermediateExtent::ELEMENT_BYTES
     }

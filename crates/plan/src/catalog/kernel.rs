@@ -1,26 +1,26 @@
-//! Kernels as the planner sees them: what they are like, and which one a handler has under its settings.
+//! Kernels as the planner sees them: kind, dispatches, intermediates, and which kernel a handler has under its
+//! settings.
 //!
-//! Owns kinds, dispatches and intermediates of kernels, as plain data.
-//! Does not compute anything: the kernels themselves are another crate's.
+//! The kernels themselves are in the kernels crate.
 
 use crate::words::Size;
 
 use super::{IntermediateExtent, SettingValues};
 
-/// What a kernel is like, which decides what it can be fused with.
+/// The access pattern of a kernel, which decides what it can be fused with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelKind {
-    /// Makes pixels from nothing.
+    /// Produces pixels without an input.
     Generator,
-    /// One pixel in, one out, at the same place.
+    /// Reads one pixel and writes one at the same position.
     Pointwise,
-    /// One read per output pixel, from somewhere else; may change size.
+    /// Reads one pixel from another position; may change the size.
     Gather,
-    /// Several reads around a place.
+    /// Reads several pixels around a position.
     Stencil,
     /// Needs the whole frame before its first result.
     Reduction,
-    /// Unknown inside.
+    /// No access pattern is known.
     Opaque,
 }
 
@@ -38,30 +38,25 @@ impl KernelKind {
     }
 }
 
-/// A kernel as the planner sees it.
+/// The properties of a kernel that planning needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelDesc {
-    /// What it is like.
     pub kind: KernelKind,
-    /// How many dispatches it takes by itself.
+    /// Dispatches if it is not fused.
     pub dispatches: u32,
-    /// What it keeps elements of between its two dispatches.
+    /// The extent of the intermediate between its two dispatches.
     pub keeps: Option<IntermediateExtent>,
-    /// How often a run of pixel functions joined in front of it is evaluated per output pixel.
+    /// How often each output pixel evaluates a run of pixel functions fused before it.
     pub reads_per_pixel: u32,
 }
 
 impl KernelDesc {
     const ONE: KernelDesc = KernelDesc { kind: KernelKind::Opaque, dispatches: 1, keeps: None, reads_per_pixel: 1 };
-    /// Makes pixels.
     pub const GENERATOR: KernelDesc = KernelDesc { kind: KernelKind::Generator, ..KernelDesc::ONE };
-    /// One pixel in, one out.
     pub const POINTWISE: KernelDesc = KernelDesc { kind: KernelKind::Pointwise, ..KernelDesc::ONE };
-    /// One read per pixel, from elsewhere.
     pub const GATHER: KernelDesc = KernelDesc { kind: KernelKind::Gather, ..KernelDesc::ONE };
-    /// Unknown inside.
     pub const OPAQUE: KernelDesc = KernelDesc::ONE;
-    /// Whole columns first, then a pass that uses what they came to and changes pixels in their places.
+    /// First a dispatch over whole columns, then one that uses their results and changes pixels in place.
     pub const REDUCTION: KernelDesc = KernelDesc {
         kind: KernelKind::Reduction,
         dispatches: 2,
@@ -69,7 +64,7 @@ impl KernelDesc {
         ..KernelDesc::ONE
     };
 
-    /// A neighbourhood of this many reads in one dispatch.
+    /// Reads a neighbourhood of this many pixels in one dispatch.
     pub const fn stencil(reads_per_pixel: u32) -> KernelDesc {
         KernelDesc { kind: KernelKind::Stencil, reads_per_pixel, ..KernelDesc::ONE }
     }
@@ -84,37 +79,35 @@ impl KernelDesc {
         }
     }
 
-    /// As [`KernelDesc::separable`], for a picture of another size.
+    /// Like [`KernelDesc::separable`], with an output of another size.
     pub const fn resampling(reads_per_pixel: u32) -> KernelDesc {
         KernelDesc { keeps: Some(IntermediateExtent::Across), ..KernelDesc::separable(reads_per_pixel) }
     }
 
-    /// Bytes that lie between its dispatches.
+    /// Bytes of the intermediate between its dispatches.
     pub fn kept_bytes(&self, source: Size, made: Size) -> u64 {
         self.keeps.map_or(0, |over| over.bytes(source, made))
     }
 
-    /// Whether every pixel that it makes depends on the one in its place, and else on nothing but whole-frame results:
-    /// the host can then write it over what is read.
+    /// True if each output pixel depends only on the input pixel at its position and on whole-frame results. The host
+    /// can then write it over the input.
     pub fn works_in_place(&self) -> bool {
         self.kind == KernelKind::Pointwise || self.keeps == Some(IntermediateExtent::Columns)
     }
 }
 
-/// Which kernel a handler has under given settings.
+/// The rule for a handler's kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum KernelRule {
-    /// None: it moves, holds, reads or writes frames.
+    /// No kernel: it moves, holds, reads or writes frames.
     None,
-    /// Always this one.
     Always(KernelDesc),
-    /// This one, with as many reads per pixel as the settings say.
+    /// This kernel, with the number of reads per pixel depending on settings.
     Reading(KernelDesc, fn(&SettingValues) -> u32),
-    /// The one that belongs to the word this setting has.
+    /// The kernel for the word that this setting has.
     By {
-        /// The setting.
         setting: &'static str,
-        /// Words with a kernel of their own.
+        /// Words with their own kernel.
         cases: &'static [(&'static str, KernelDesc)],
         /// For every other word.
         otherwise: KernelDesc,

@@ -1,7 +1,4 @@
-//! The catalogue: which handlers there are and what each declares.
-//!
-//! Owns entries, settings and the catalogue that finds them by name.
-//! Does not contain a single handler: those are registered from outside.
+//! The catalogue: which handlers exist and what each one declares. Handlers are registered from outside.
 
 mod entry;
 mod intermediate;

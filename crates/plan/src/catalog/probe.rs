@@ -1,7 +1,6 @@
-//! Probing: how the planner learns what a source holds, and what a user's shader is, without opening a device.
+//! Probing: how the planner learns what a source contains and what a user's shader declares, without opening a device.
 //!
-//! Owns the question and the shape of its answer.
-//! Does not read anything: whoever has the handlers answers.
+//! The crate that has the handlers implements [`SourceProbe`]; this crate reads no files.
 
 use std::sync::Arc;
 
@@ -9,54 +8,46 @@ use crate::words::{Format, Rate, Size, StreamTags};
 
 use super::{Entry, KernelDesc, SettingValues, Value, ValueType};
 
-/// What a look at a source's header told. What it did not tell may come from settings, or be missing.
+/// The properties found in a source's header. Missing ones may come from settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Probed {
-    /// How its frames are stored.
     pub format: Option<Format>,
-    /// Size of its (first) frame.
+    /// Size of the first frame.
     pub size: Option<Size>,
-    /// How many frames a second.
     pub rate: Option<Rate>,
-    /// What else its header says of the stream.
+    /// Other properties of the stream.
     pub tags: Option<Arc<StreamTags>>,
 }
 
-/// Why a source could not be looked at.
+/// A source could not be probed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {help}")]
 pub struct ProbeError {
-    /// What went wrong, with the file and the place in it.
+    /// Names the file and the position in it.
     pub problem: String,
-    /// What to do about it.
     pub help: String,
 }
 
-/// What a text of the user's turned out to be: a shader that a handler is made from.
+/// A user's shader: its kernel and the settings that it declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredShader {
-    /// What it computes on each frame.
     pub kernel: KernelDesc,
-    /// The settings it declares.
     pub settings: Vec<DeclaredSetting>,
-    /// The text as it was read: what is planned is what runs, whatever becomes of the file.
+    /// The text that was read. The planned text is the one that runs, even if the file changes later.
     pub text: Arc<str>,
 }
 
-/// A setting that a text declares.
+/// A setting that a shader declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredSetting {
-    /// The key.
     pub name: String,
-    /// What values it takes.
     pub value: ValueType,
-    /// What holds when it is not given.
     pub default: Value,
 }
 
 impl DeclaredSetting {
-    /// Reads a value; a whole number that counts from 0 also takes `true` and `false`, since shaders have no other way
-    /// to be given them.
+    /// Reads a value. An integer setting that starts at 0 also accepts `true` and `false`, because shaders cannot
+    /// declare a boolean setting.
     pub fn read(&self, text: &str) -> Option<Value> {
         self.value.read(text).or(match (self.value, text) {
             (ValueType::Int { min: 0, .. }, "true") => Some(Value::Int(1)),
@@ -66,39 +57,39 @@ impl DeclaredSetting {
     }
 }
 
-/// Why there is no answer to what a text declares.
+/// A shader could not be read or is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeclareError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error(transparent)]
     Unreadable(#[from] ProbeError),
-    /// It is wrong.
+    /// The shader does not compile.
     #[error("{problem}")]
     Wrong {
-        /// What is wrong, with the file, the line and the column.
+        /// Includes the file, line and column.
         problem: String,
-        /// The line and the remedy, as far as they are known.
+        /// The source line and the remedy, as far as they are known.
         help: String,
     },
 }
 
-/// Answers what a source holds, and what a user's text is.
+/// Finds out what a source contains and what a user's shader declares.
 pub trait SourceProbe {
-    /// Looks at the header of what a source with these settings would read.
+    /// Reads the header of the source that these settings name.
     fn probe(&self, entry: &Entry, settings: &SettingValues) -> Result<Probed, ProbeError>;
 
-    /// How large the small data are that a handler makes from a file, such as a logo; none if no file tells.
+    /// Bytes of the small data that a handler makes from a file, such as a logo; `None` if no file determines them.
     fn small_bytes(&self, _entry: &Entry, _settings: &SettingValues) -> Option<u64> {
         None
     }
 
-    /// Looks at the text that a handler with open settings is made from; none where nobody can.
+    /// Reads the shader of a handler with open settings; `None` if this probe cannot.
     fn declared(&self, _entry: &Entry, _settings: &SettingValues) -> Result<Option<DeclaredShader>, DeclareError> {
         Ok(None)
     }
 }
 
-/// Answers nothing: for graphs whose sources say all in their settings.
+/// Finds nothing: for graphs whose sources declare everything in their settings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProbe;
 

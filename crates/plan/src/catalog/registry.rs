@@ -1,9 +1,8 @@
-//! The catalogue itself: finds entries by name and refuses malformed ones.
+//! The catalogue: finds entries by name and refuses malformed ones.
 //!
-//! Owns the map from kind to entries and the check that an entry makes sense.
-//! Does not choose between a source and a sink of one name: the graph does, by how it is linked.
+//! A source and a sink may share a name; the graph chooses between them by how the handler is linked.
 //!
-//! Always: a name has at most one entry that takes input and one that does not; iteration is by family and name.
+//! Invariants: a name has at most one entry with inputs and one without. Iteration is ordered by family and name.
 
 use std::collections::BTreeSet;
 
@@ -11,32 +10,27 @@ use crate::words::Space;
 
 use super::{Entry, Fallback, Family, FormatRule, Output, PortMedia, SizeRule, ValueType};
 
-/// Handlers by name.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     entries: Vec<&'static Entry>,
     converter: Option<&'static Entry>,
 }
 
-/// Why an entry was not taken into the catalogue.
+/// The reason an entry was refused.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("handler `{entry}`: {problem}")]
 pub struct EntryError {
-    /// The entry's name.
     pub entry: &'static str,
-    /// What is wrong with it and what would be right.
     pub problem: String,
 }
 
 crate::debug_as_display!(EntryError);
 
 impl Catalog {
-    /// A catalogue with nothing in it.
     pub fn new() -> Catalog {
         Catalog::default()
     }
 
-    /// The catalogue of these entries.
     pub fn of(entries: impl IntoIterator<Item = &'static Entry>) -> Result<Catalog, EntryError> {
         let mut catalog = Catalog::new();
         for entry in entries {
@@ -45,11 +39,12 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Takes in an entry. One name may stand for a source and a handler with inputs, such as `y4m`, not for more.
+    /// Registers an entry. One name may be used by a source and by a handler with inputs, such as `y4m`, but not by
+    /// more.
     pub fn add(&mut self, entry: &'static Entry) -> Result<(), EntryError> {
         validate(entry).map_err(|problem| EntryError { entry: entry.name, problem })?;
         if self.named(entry.name).any(|e| e.inputs.is_empty() == entry.inputs.is_empty()) {
-            let problem = "is registered already; give it another name".to_owned();
+            let problem = "is already registered; give it another name".to_owned();
             return Err(EntryError { entry: entry.name, problem });
         }
         let key = |e: &Entry| (e.family, e.name);
@@ -58,8 +53,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Makes this entry the one that the planner inserts where formats differ. It has to be registered, and to set
-    /// its output format by a setting called `format`.
+    /// Makes this entry the converter that the planner inserts between different formats. It must be registered and
+    /// have a setting called `format` that sets its output format.
     pub fn set_converter(&mut self, name: &str) -> Result<(), EntryError> {
         let converts = |e: &&Entry| {
             let by_setting = |o: &Output| o.format == FormatRule::Setting("format") && o.size == SizeRule::Input;
@@ -80,35 +75,35 @@ impl Catalog {
         Ok(())
     }
 
-    /// What the planner inserts where formats differ.
+    /// The converter that the planner inserts between different formats.
     pub fn converter(&self) -> Option<&'static Entry> {
         self.converter
     }
 
-    /// Every entry, by family and name.
+    /// Ordered by family and name.
     pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
         self.entries.iter().copied()
     }
 
-    /// The entries of this name: usually one, two where a source and a sink share it.
+    /// The entries of this name: usually one; two if a source and a sink share it.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'static Entry> + 'a {
         self.entries.iter().copied().filter(move |e| e.name == name)
     }
 
-    /// The entry of this name for a handler that is fed, or is not.
+    /// The entry of this name for a handler with (`fed`) or without incoming links.
     pub fn find(&self, name: &str, fed: bool) -> Option<&'static Entry> {
         self.named(name).find(|e| e.inputs.is_empty() != fed).or_else(|| self.named(name).next())
     }
 
-    /// The known name most like this one, if any is like it at all.
+    /// The known name most similar to this one; `None` if none is similar.
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         nearest(name, self.entries.iter().map(|e| e.name))
     }
 }
 
-/// The candidate most like the word; the first of equals, none where nothing is close.
+/// The candidate most similar to the word, the earlier one of equals; `None` if no candidate is similar.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Megabytes of hostile "name" would make every comparison quadratic.
+    // Comparing megabytes of hostile input would take quadratic time.
     if word.len() > 64 {
         return None;
     }

@@ -1,9 +1,6 @@
-//! SettingValues of handlers: their types, defaults and liveness, and the typed values read from text.
+//! SettingValues of handlers: types, ranges, defaults and liveness, and the typed values read from text.
 //!
-//! Owns what a value may be and how its text is read.
-//! Does not know which handler has which setting: that is its entry.
-//!
-//! Always: a number is finite and within its range by the time it is a [`Value`].
+//! Invariant: a number in a [`Value`] is finite and within its range. Entries say which handler has which setting.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,22 +8,19 @@ use std::ops::RangeInclusive;
 
 use crate::words::{Format, Rate, Size};
 
-/// One setting as its handler declares it.
+/// The declaration of one setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// The key.
     pub name: &'static str,
-    /// What values it takes.
     pub value: ValueType,
-    /// What holds when it is not given.
     pub fallback: Fallback,
-    /// When a change takes effect.
     pub liveness: Liveness,
-    /// What it does, in one line.
+    /// One line of help.
     pub about: &'static str,
 }
 
-/// Declares a setting in one line: its type, then what differs from a required setting that is read at the start.
+/// Declares a setting in one line: the constructor gives the type, the methods what differs from a required setting
+/// that is read at the start.
 ///
 /// ```
 /// use vramp_plan::catalog::Setting;
@@ -39,80 +33,70 @@ pub struct Setting {
 /// # assert_eq!(SETTINGS.len(), 3);
 /// ```
 impl Setting {
-    /// A setting with values of this type. It has to be given, and is read when the pipeline starts.
+    /// A required setting that is read when the pipeline starts.
     pub const fn of(name: &'static str, value: ValueType, about: &'static str) -> Setting {
         Setting { name, value, fallback: Fallback::Required, liveness: Liveness::Fixed, about }
     }
 
-    /// A whole number in this range.
     pub const fn int(name: &'static str, range: RangeInclusive<i64>, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Int { min: *range.start(), max: *range.end() }, about)
     }
 
-    /// A number in this range.
     pub const fn number(name: &'static str, range: RangeInclusive<f64>, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Number { min: *range.start(), max: *range.end() }, about)
     }
 
-    /// `true` or `false`.
     pub const fn bool(name: &'static str, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Bool, about)
     }
 
-    /// Any text.
     pub const fn text(name: &'static str, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Text, about)
     }
 
-    /// One of these words.
     pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Setting {
         Setting::of(name, ValueType::Choice(words), about)
     }
 
-    /// A file, and what becomes of it.
     pub const fn path(name: &'static str, used: PathUse, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Path(used), about)
     }
 
-    /// A picture size.
     pub const fn size(name: &'static str, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Size, about)
     }
 
-    /// Frames per second.
     pub const fn rate(name: &'static str, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Rate, about)
     }
 
-    /// A colour.
     pub const fn color(name: &'static str, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Color, about)
     }
 
-    /// A pixel format.
     pub const fn format(name: &'static str, about: &'static str) -> Setting {
         Setting::of(name, ValueType::Format, about)
     }
 
-    /// It has this value, in its text form, if it is not given.
+    /// The value if it is not given, in its text form.
     #[must_use]
     pub const fn default(self, text: &'static str) -> Setting {
         Setting { fallback: Fallback::Is(text), ..self }
     }
 
-    /// It may be left out and then has no value.
+    /// Makes it optional, without a value if it is not given.
     #[must_use]
     pub const fn optional(self) -> Setting {
         Setting { fallback: Fallback::Unset, ..self }
     }
 
-    /// A change takes effect between two frames.
+    /// Changes take effect between two frames.
     #[must_use]
     pub const fn live(self) -> Setting {
         Setting { liveness: Liveness::Live, ..self }
     }
 
-    /// A change is compiled in the background, then takes effect between two frames.
+    /// Changes are compiled in the background and take effect between two frames.
     #[must_use]
     pub const fn rebuild(self) -> Setting {
         Setting { liveness: Liveness::Rebuild, ..self }
@@ -122,37 +106,27 @@ impl Setting {
 /// The type and range of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueType {
-    /// A whole number.
     Int {
-        /// Least.
         min: i64,
-        /// Greatest.
         max: i64,
     },
-    /// An odd whole number; 0 as well where it stands for "choose for me".
+    /// An odd whole number. 0 is also accepted if it means automatic.
     Odd {
-        /// Greatest.
         max: i64,
-        /// Whether 0 is allowed.
         zero: bool,
     },
-    /// A number.
     Number {
-        /// Least.
         min: f64,
-        /// Greatest.
         max: f64,
     },
-    /// One of these many numbers, separated by commas.
+    /// Numbers separated by commas.
     Numbers {
-        /// How many there may be.
+        /// Valid counts of numbers.
         counts: &'static [usize],
     },
-    /// `true` or `false`.
     Bool,
-    /// Any text.
     Text,
-    /// A file, or a pattern of file names, and what becomes of it.
+    /// A file or a pattern of file names.
     Path(PathUse),
     /// `WIDTHxHEIGHT`.
     Size,
@@ -160,14 +134,12 @@ pub enum ValueType {
     Rate,
     /// `rrggbb` or `rrggbbaa`, hexadecimal.
     Color,
-    /// A pixel format.
     Format,
-    /// One of these words.
     Choice(&'static [&'static str]),
 }
 
-/// What a handler does with the files that a path names. Runs are checked by it before they start, so that none writes
-/// over a file that it reads.
+/// What a handler does with the files that a path names. A run is checked before it starts, so that it never overwrites
+/// a file that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUse {
     /// Reads one file; in a source, `-` is standard input.
@@ -176,25 +148,24 @@ pub enum PathUse {
     ReadMatching,
     /// Writes one file; `-` is standard output.
     Write,
-    /// Writes one file per frame, with the frame's number in place of `%d` or `%04d`.
+    /// Writes one file per frame, with the frame number in place of `%d` or `%04d`.
     WriteNumbered,
 }
 
 impl PathUse {
-    /// Whether the file is written.
     pub const fn writes(self) -> bool {
         matches!(self, PathUse::Write | PathUse::WriteNumbered)
     }
 }
 
-/// What holds when a setting is not given.
+/// The value of a setting that is not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallback {
-    /// It has to be given.
+    /// The setting must be given.
     Required,
-    /// Nothing: the handler does without, or finds out by itself.
+    /// No value: the handler works without it or finds the value out.
     Unset,
-    /// This value, in its text form.
+    /// This value in its text form.
     Is(&'static str),
 }
 
@@ -205,7 +176,7 @@ pub enum Liveness {
     Live,
     /// Compiled in the background, then swapped in between two frames.
     Rebuild,
-    /// Only when the pipeline starts.
+    /// Only at the start of a pipeline.
     Fixed,
 }
 
@@ -220,31 +191,24 @@ impl Liveness {
     }
 }
 
-/// A value that has been read and checked.
+/// A value that was read and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A whole number.
     Int(i64),
-    /// A finite number.
     Number(f64),
-    /// Several finite numbers.
     Numbers(Vec<f64>),
-    /// A truth value.
     Bool(bool),
     /// Text, a path or a word of a choice.
     Text(String),
-    /// A picture size.
     Size(Size),
-    /// A frame rate.
     Rate(Rate),
     /// Red, green, blue, alpha.
     Color([u8; 4]),
-    /// A pixel format.
     Format(Format),
 }
 
 impl ValueType {
-    /// Reads a value; none where the text does not fit. [`ValueType::expects`] says what would have.
+    /// Reads a value; `None` if the text is not valid. [`ValueType::expects`] describes valid values.
     pub fn read(&self, text: &str) -> Option<Value> {
         match *self {
             ValueType::Int { min, max } => text.parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Int),
@@ -269,7 +233,7 @@ impl ValueType {
         }
     }
 
-    /// What a fitting value looks like, in words.
+    /// A description of valid values, for messages.
     pub fn expects(&self) -> String {
         match *self {
             ValueType::Int { min, max } => format!("a whole number {}", range(min, max, i64::MIN, i64::MAX)),
@@ -296,7 +260,7 @@ impl ValueType {
         }
     }
 
-    /// The closed list of words that fit, where there is one: for the nearest name.
+    /// The valid words if there is a closed list. Used to suggest the nearest one.
     pub fn words(&self) -> Vec<&'static str> {
         match *self {
             ValueType::Choice(words) => words.to_vec(),
@@ -317,7 +281,7 @@ fn range<T: PartialEq + fmt::Display + Copy>(min: T, max: T, lowest: T, highest:
 }
 
 fn number(text: &str) -> Option<f64> {
-    // Rust also reads "inf", "nan" and "infinity": a number begins with a digit, a sign or a point.
+    // Rust also parses "inf", "nan" and "infinity". A number starts with a digit, a sign or a point.
     let plain = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     plain.then(|| text.parse().ok()).flatten().filter(|n: &f64| n.is_finite())
 }
@@ -333,17 +297,15 @@ fn color(text: &str) -> Option<[u8; 4]> {
     Some(rgba)
 }
 
-/// The checked settings of one handler, defaults filled in.
+/// The checked settings of one handler, including defaults.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SettingValues(BTreeMap<String, Value>);
 
 impl SettingValues {
-    /// Puts a value in place.
     pub fn set(&mut self, key: impl Into<String>, value: Value) {
         self.0.insert(key.into(), value);
     }
 
-    /// The value of a setting, if it has one.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key)
     }
@@ -353,7 +315,6 @@ impl SettingValues {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// A whole number.
     pub fn int(&self, key: &str) -> Option<i64> {
         match self.get(key)? {
             Value::Int(n) => Some(*n),
@@ -361,7 +322,6 @@ impl SettingValues {
         }
     }
 
-    /// A number.
     pub fn number(&self, key: &str) -> Option<f64> {
         match self.get(key)? {
             Value::Number(n) => Some(*n),
@@ -369,7 +329,6 @@ impl SettingValues {
         }
     }
 
-    /// Several numbers.
     pub fn numbers(&self, key: &str) -> Option<&[f64]> {
         match self.get(key)? {
             Value::Numbers(n) => Some(n),
@@ -385,7 +344,6 @@ impl SettingValues {
         }
     }
 
-    /// A picture size.
     pub fn size(&self, key: &str) -> Option<Size> {
         match self.get(key)? {
             Value::Size(size) => Some(*size),
@@ -393,7 +351,6 @@ impl SettingValues {
         }
     }
 
-    /// A frame rate.
     pub fn rate(&self, key: &str) -> Option<Rate> {
         match self.get(key)? {
             Value::Rate(rate) => Some(*rate),
@@ -401,7 +358,6 @@ impl SettingValues {
         }
     }
 
-    /// A pixel format.
     pub fn format(&self, key: &str) -> Option<Format> {
         match self.get(key)? {
             Value::Format(format) => Some(*format),
@@ -409,7 +365,7 @@ impl SettingValues {
         }
     }
 
-    /// The word a choice or format was set to, as written.
+    /// The word of a choice or format, as written.
     pub fn word(&self, key: &str) -> Option<&str> {
         match self.get(key)? {
             Value::Text(text) => Some(text),

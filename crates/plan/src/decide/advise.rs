@@ -1,10 +1,9 @@
-//! Advice on plans that exist: which transfers they have, which of those could go, and what would have to change.
+//! Step 11: the warnings of a plan: its automatic transfers, their causes, and which changes would avoid them.
 //!
-//! Owns the warnings of a plan.
-//! Does not change the plan.
+//! If an option, a pin or a handler confined to one space causes a transfer, the graph is planned again without that
+//! cause. The saving in the warning is the difference between the two plans.
 //!
-//! Always: every transfer that nobody asked for has one warning with direction and price; a saving that is claimed was
-//! computed by planning again with exactly the change that is named.
+//! Invariant: every automatic transfer has one warning with its direction and cost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -18,9 +17,9 @@ use super::layout::{LayoutTransfer, UnitLayout, lay_out};
 use super::net::Net;
 use super::place::place;
 
-/// Planning again is exact but not free: beyond this many handlers in all, a saving is left unsaid.
+/// Limit on planning again, as plans times handlers. Beyond it no saving is computed.
 const WORK: usize = 20_000;
-/// How far from a transfer its cause is looked for, in handlers.
+/// How far from a transfer the search for its cause goes, in handlers.
 const REGION: usize = 64;
 
 pub(super) struct Advice<'a> {
@@ -31,16 +30,16 @@ pub(super) struct Advice<'a> {
     pub spaces: &'a [Space],
     pub costs: &'a Costs,
     pub layout: &'a UnitLayout,
-    /// Whether a placement's frames fit the machine.
+    /// True if a placement fits in memory.
     pub fits: &'a dyn Fn(&[Space], &UnitLayout) -> bool,
 }
 
-/// A change that might spare a transfer.
+/// A change that may avoid a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     /// Dropping `--cpu` or `--gpu`.
     Order,
-    /// Letting these handlers run anywhere.
+    /// Allowing these handlers to run in any space.
     Free(Vec<usize>),
 }
 
@@ -51,7 +50,7 @@ struct PossibleSaving {
 }
 
 impl Advice<'_> {
-    /// The warnings; `pace` is the wanted rate and what the busiest lane takes.
+    /// The warnings; `pace` is the wanted rate and the time per frame of the busiest lane.
     pub fn warnings(&self, pace: Option<(Rate, u64)>) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut tried: BTreeMap<Change, Option<PossibleSaving>> = BTreeMap::new();
@@ -78,12 +77,13 @@ impl Advice<'_> {
             if let Some(cause) = cause {
                 let _ = write!(line, ": {}", self.because(*cause));
             }
-            // One change may spare several ramps: it is advised with the first of them.
+            // One change may avoid several transfers; only the first warning suggests it.
             if let Some((change, PossibleSaving { ns, transfers })) = best
                 && advised.insert(change.clone())
             {
                 let remedy = self.remedy(&change);
-                let _ = write!(line, "; avoidable: {remedy} would save {} a frame and {transfers} transfer(s)", ms(ns));
+                let _ =
+                    write!(line, "; avoidable: {remedy} would save {} per frame and {transfers} transfer(s)", ms(ns));
             }
             warnings.push(line);
         }
@@ -98,13 +98,13 @@ impl Advice<'_> {
             let budget = 1e9 / pace.per_second();
             if busiest as f64 > budget {
                 let (busiest, budget) = (ms(busiest), ms(budget as u64));
-                warnings.push(format!("the busiest lane takes ~{busiest} a frame, {pace} fps leave {budget}"));
+                warnings.push(format!("the busiest lane takes ~{busiest} per frame, but {pace} fps allow {budget}"));
             }
         }
         warnings
     }
 
-    /// The handlers that may force a transfer: on one side of it, the nearest ones that are confined to that side.
+    /// The handlers that may cause a transfer: on one side of it, the nearest ones that are confined to that space.
     fn suspects(&self, transfer: &LayoutTransfer, behind: bool) -> Vec<usize> {
         let served = transfer.wires.iter().map(|w| self.net.wires[*w].to);
         let mut seen: BTreeSet<usize> = if behind { served.collect() } else { BTreeSet::from([transfer.from]) };
@@ -115,7 +115,7 @@ impl Advice<'_> {
             if confined {
                 suspects.push(at);
             }
-            // Beyond a confined handler only its confined neighbours can share the blame.
+            // Beyond a confined handler, only its confined neighbours can be a cause.
             let node = &self.net.nodes[at];
             let before = node.inputs.iter().flatten().map(|w| self.net.wires[*w].from);
             let after = node.fans.iter().flatten().map(|w| self.net.wires[*w].to);
@@ -130,7 +130,7 @@ impl Advice<'_> {
         suspects
     }
 
-    /// What could be changed about them: each one alone, all of a side together, or the order that confines them.
+    /// The changes to try: each handler alone, all of a side together, or the option that confines them.
     fn changes(&self, behind: &[usize], before: &[usize]) -> Vec<Change> {
         let mut changes = Vec::new();
         for side in [behind, before] {
@@ -138,8 +138,8 @@ impl Advice<'_> {
             if side.iter().any(ordered) {
                 changes.push(Change::Order);
             }
-            // Sources and sinks are where they are, and a transfer is what it is. A kind that runs the user's own shader
-            // cannot be given a second implementation.
+            // Sources, sinks and transfers cannot be moved. A handler that runs the user's own shader cannot get a
+            // second implementation.
             let changeable = |at: &&usize| {
                 let node = &self.net.nodes[**at];
                 let is_filter = !node.inputs.is_empty() && !node.outputs.is_empty() && node.entry.transfer.is_none();
@@ -154,7 +154,7 @@ impl Advice<'_> {
         changes
     }
 
-    /// What planning again with a change saves; none where it would not help.
+    /// The saving of planning again with a change; `None` if it saves nothing.
     fn after(&self, change: &Change) -> Option<PossibleSaving> {
         self.profile.gpu.as_ref()?;
         let allowed = match change {
@@ -162,8 +162,8 @@ impl Advice<'_> {
                 allow(self.net, self.profile, &Orders { only: None, pins: self.orders.pins.clone() }).ok()?
             }
             Change::Free(freed) => {
-                // A pin is dropped, and what it held goes where everything else lets it; a handler without an
-                // implementation for a space is given one.
+                // A pin is dropped, and its handler may run wherever the other options allow. A handler without an
+                // implementation for a space is treated as if it had one.
                 let pinned = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, r)| matches!(r, Reason::Pinned(_)));
                 let mut orders = self.orders.clone();
                 for at in freed.iter().filter(|at| pinned(at)) {
@@ -186,7 +186,7 @@ impl Advice<'_> {
         Some(PossibleSaving { ns, transfers })
     }
 
-    /// Whether a handler is confined because its kind works on one side only.
+    /// True if a node is confined because its entry has an implementation for one space only.
     fn lacks_implementation(&self, at: usize) -> bool {
         let other = self.spaces[at].other();
         match self.allowed[at].reasons.iter().find(|(taken, _)| *taken == other) {
@@ -198,11 +198,11 @@ impl Advice<'_> {
     fn because(&self, at: usize) -> String {
         let (name, space) = (&self.net.nodes[at].name, self.spaces[at]);
         if let Some(way) = self.net.nodes[at].entry.transfer {
-            return format!("{name} goes from the {} to the {}", way.from(), way.to());
+            return format!("{name} transfers from the {} to the {}", way.from(), way.to());
         }
         match self.allowed[at].reasons.iter().find(|(taken, _)| *taken == space.other()) {
             Some((_, reason)) => format!("{name} is on the {space} because {}", reason.words()),
-            None => format!("{name} works on the {space} only"),
+            None => format!("{name} only runs on the {space}"),
         }
     }
 

@@ -1,9 +1,8 @@
-//! Allowed spaces: where each handler may run, and why not elsewhere.
+//! Step 4: determines the spaces in which each node may run, and a reason for each excluded space.
 //!
-//! Owns how offers, pins, `--cpu`, `--gpu`, a missing device and device limits narrow each handler.
-//! Does not weigh costs.
+//! An entry's implementations, pins, `--cpu`, `--gpu`, a missing device and the limits of the device narrow the set.
 //!
-//! Always: a handler left with no space is an error that names what took each one away.
+//! Invariant: a node without any space is an error that names the reason for each excluded one.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +13,23 @@ use crate::words::{Space, SpaceSet};
 use super::explain::NoPlan;
 use super::net::Net;
 
-/// Where a handler may run.
+/// The spaces in which a node may run.
 #[derive(Debug, Clone)]
 pub(super) struct Allowed {
     pub spaces: SpaceSet,
-    /// Why a space was taken away, where it was not simply not offered.
+    /// The reason for each excluded space that the entry offers.
     pub reasons: Vec<(Space, Reason)>,
 }
 
-/// What takes a space away from a handler that offers it.
+/// The reason a space that the entry offers is excluded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// `--place` said otherwise.
+    /// `--place` names the other space.
     Pinned(Space),
-    /// `--cpu` or `--gpu` said otherwise.
+    /// `--cpu` or `--gpu` names the other space.
     Only(Space),
-    /// The profile has no device.
     NoDevice(String),
-    /// The device cannot hold or bind it.
+    /// The node exceeds a limit of the device.
     Limit(String),
 }
 
@@ -54,13 +52,13 @@ impl Allowed {
         }
     }
 
-    /// Why the handler is confined to these spaces, where something other than its own offer did it.
+    /// The reason the node is confined to these spaces; `None` if its entry offers no other.
     pub fn why_not(&self, left: SpaceSet) -> Option<String> {
         self.reasons.iter().find(|(space, _)| !left.contains(*space)).map(|(_, reason)| reason.words())
     }
 }
 
-/// What the user asked for.
+/// The user's placement options.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Orders {
     pub only: Option<Space>,
@@ -92,7 +90,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         }
     }
     if node.entry.transfer.is_some() {
-        // A transfer is the device's work, whatever the rest does.
+        // The device performs transfers, wherever the rest runs.
         allowed.spaces = allowed.spaces.without(Space::Cpu);
     }
     let pin = orders.pins.get(&node.name);
@@ -100,9 +98,9 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         allowed.take(pin.other(), Reason::Pinned(*pin));
     }
     match orders.only {
-        // No pin opens a device that the user said to leave alone.
+        // `--cpu` promises that no device is opened; a pin does not override it.
         Some(Space::Cpu) => allowed.take(Space::Gpu, Reason::Only(Space::Cpu)),
-        // Every handler that can: one that cannot, or is pinned, stays where it is.
+        // Applies to every handler that can. Others, and pinned ones, stay where they are.
         Some(Space::Gpu) if pin.is_none() && allowed.spaces.contains(Space::Gpu) => {
             allowed.take(Space::Cpu, Reason::Only(Space::Gpu));
         }
@@ -116,7 +114,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
     let pinned = allowed.reasons.iter().any(|(_, r)| matches!(r, Reason::Pinned(_)));
     let fix = match allowed.reasons.last() {
         Some((_, Reason::Only(_))) if node.entry.transfer.is_some() => {
-            format!("take {} out of the pipeline, or drop --cpu", node.name)
+            format!("remove {} from the pipeline, or drop --cpu", node.name)
         }
         Some((_, Reason::Only(space))) if pinned => format!("drop --place {}=..., or --{space}", node.name),
         Some((_, Reason::Only(space))) => format!("drop --{space}, or replace {}", node.name),
@@ -132,10 +130,10 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
     })
 }
 
-/// Pixels that one workgroup covers: 64 invocations of 4 pixels.
+/// Pixels per workgroup: 64 invocations of 4 pixels.
 const PIXELS_PER_WORKGROUP: u64 = 256;
 
-/// Which limit of the device a handler breaks by itself, in words with the numbers.
+/// The device limit that a node exceeds on its own, as a message with the numbers.
 fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
     let node = &net.nodes[at];
     let wires = node.inputs.iter().flatten().map(|w| &net.wires[*w].content);
@@ -143,19 +141,25 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
         let bytes = content.bytes();
         for (limit, what) in [(&limits.binding_bytes, "one binding"), (&limits.buffer_bytes, "one buffer")] {
             if bytes > limit.whole() {
-                return Some(format!("a frame of {bytes} bytes ({content}) exceeds the {} of {what}", limit.whole()));
+                return Some(format!(
+                    "a frame of {bytes} bytes ({content}) exceeds the limit of {} bytes for {what}",
+                    limit.whole()
+                ));
             }
         }
         let (groups, most) =
             (content.elements().div_ceil(PIXELS_PER_WORKGROUP), limits.workgroups_per_dimension.whole());
         if groups > most.saturating_mul(most) {
-            return Some(format!("{content} takes {groups} workgroups, the device dispatches {most}x{most}"));
+            return Some(format!("{content} needs {groups} workgroups, the device dispatches at most {most}x{most}"));
         }
     }
     let kept = net.kept_bytes(at);
     for (limit, what) in [(&limits.binding_bytes, "one binding"), (&limits.buffer_bytes, "one buffer")] {
         if kept > limit.whole() {
-            return Some(format!("the {kept} bytes between its two passes exceed the {} of {what}", limit.whole()));
+            return Some(format!(
+                "its intermediate of {kept} bytes exceeds the limit of {} bytes for {what}",
+                limit.whole()
+            ));
         }
     }
     let (needed, most) = (Buffers::of(net, at).count(), limits.storage_buffers_per_stage.whole());
@@ -163,19 +167,18 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
         .then(|| format!("its kernel binds {needed} storage buffers, the device allows {most}"))
 }
 
-/// Storage buffers that a kernel, or a run of fused ones, binds.
+/// Storage buffers that a kernel, or a run of fused kernels, binds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Buffers {
-    /// Pictures and tensors it reads.
+    /// Frames and tensors that it reads.
     pub read: u32,
-    /// What it writes.
     pub written: u32,
-    /// Whether it has small data, which share one buffer.
+    /// True if it has small data, which share one buffer.
     pub small: bool,
 }
 
 impl Buffers {
-    /// What a handler's kernel binds by itself. Inputs that are not linked, and data, are not bound.
+    /// The buffers of a node's own kernel. Unlinked inputs and data ports are not bound.
     pub fn of(net: &Net<'_>, at: usize) -> Buffers {
         let node = &net.nodes[at];
         let read = node.inputs.iter().flatten().filter(|w| net.wires[**w].content.bytes() > 0).count() as u32;
@@ -183,7 +186,7 @@ impl Buffers {
         Buffers { read, written, small: node.entry.small.is_some() }
     }
 
-    /// What a run binds with one more kernel behind it, which no longer stores what the other one loads.
+    /// The buffers of a run with one more kernel fused after it, which saves one store and one load.
     pub fn joined(self, next: Buffers) -> Buffers {
         Buffers {
             read: self.read + next.read.saturating_sub(1),

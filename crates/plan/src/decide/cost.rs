@@ -1,13 +1,16 @@
-//! Costs: what every handler, pass and transfer takes per frame, in whole nanoseconds.
+//! Step 5: the cost model. Turns the figures of a profile into whole nanoseconds per frame of the fastest source.
 //!
-//! Owns the model that turns a profile's figures into numbers, and nothing else does.
-//! Does not add anything up: the cut and the layout each do, independently.
+//! A node has arithmetic (`compute`) and a pass over memory (`pass`), with a call on the host or a dispatch on the
+//! device. Fusing a wire saves a store, a load and one call or dispatch, less what a stencil would have to compute
+//! again. Two tables next to each other cost one. Rates are those of classes, or of single handlers if the profile has
+//! them. On the host, rows use as many threads as there are bands, and a handler without a kernel has one thread. On
+//! the device, drawing tests every pixel.
 //!
-//! A cost is the time in which a frame gets through, one step after the other, each with all threads that it can use.
-//! Where lanes work at the same time, frames come faster than that; where host and device are the same cores, they do
-//! not.
+//! A cost is the time of all steps one after another, each with all threads that it can use. If lanes run in parallel,
+//! the frame rate is higher than that. If host and device are the same cores, it is not. The cut and the layout sum up
+//! costs independently of each other.
 //!
-//! Always: every number is a weighted integer below 2^40 ns; a handler behind `every n=10` counts a tenth.
+//! Invariants: every cost is an integer of at most 2^40 ns. A handler after `every n=10` counts a tenth.
 
 use crate::catalog::{Class, IntermediateExtent};
 use crate::profile::{LEAST_BAND_PIXELS, Profile, Rates};
@@ -16,10 +19,10 @@ use crate::words::{Content, Rate, Space};
 use super::explain::NoPlan;
 use super::net::Net;
 
-/// The most one item may cost: 18 minutes.
+/// The maximum cost of one item: 18 minutes.
 pub(super) const MOST_NS: u64 = 1 << 40;
 
-/// A pair of numbers, one per space.
+/// One number per space.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PerSpace {
     pub gpu: u64,
@@ -35,48 +38,48 @@ impl PerSpace {
     }
 }
 
-/// A transfer's two prices.
+/// The costs of transferring one output.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TransferCost {
     pub up: u64,
     pub down: u64,
-    /// The second submit that an upload may cause: by a static rule, so that the cut stays exact.
+    /// The additional submit that an upload may cause. A static rule decides it, so that the cut stays exact.
     pub resubmit: u64,
 }
 
-/// Everything that has a price.
+/// The costs of a net.
 #[derive(Debug)]
 pub(super) struct Costs {
     /// The arithmetic of each node.
     pub compute: Vec<PerSpace>,
-    /// The pass over memory of each node by itself, dispatches included.
+    /// The pass over memory of each node if it is not fused, including dispatches.
     pub pass: Vec<PerSpace>,
-    /// What fusing a wire saves, by wire; filled in by the fusion rules.
+    /// The saving by fusing each wire; filled in by `fuse`.
     pub saving: Vec<PerSpace>,
-    /// What of the consumer's arithmetic goes away with that, by wire: two tables become one.
+    /// The part of the consumer's arithmetic that fusing each wire also saves, because two tables become one.
     pub folded: Vec<PerSpace>,
     /// The transfer of each output of each node.
     pub transfer: Vec<Vec<TransferCost>>,
-    /// Using the device at all.
+    /// The cost of using the device at all.
     pub submit: u64,
 }
 
 impl Costs {
-    /// All that fusing a wire spares: the pass over memory, and arithmetic that folds into what is before it.
+    /// The total saving by fusing a wire: the pass over memory, and arithmetic that folds into the producer.
     pub fn spared(&self, wire: usize) -> PerSpace {
         let (saving, folded) = (self.saving[wire], self.folded[wire]);
         PerSpace { gpu: saving.gpu + folded.gpu, cpu: saving.cpu + folded.cpu }
     }
 }
 
-/// Options that change prices.
+/// Options that change costs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CostOptions {
     pub threads: Option<u32>,
     pub batch: u32,
 }
 
-/// Prices under one profile.
+/// The cost model under one profile.
 pub(super) struct Model<'a> {
     profile: &'a Profile,
     tuning: CostOptions,
@@ -116,7 +119,7 @@ impl<'a> Model<'a> {
             };
             let pass =
                 PerSpace { gpu: self.pass(net, at, Space::Gpu, weight), cpu: self.pass(net, at, Space::Cpu, weight) };
-            // What a handler would cost where it cannot be is nobody's concern, and must not overflow anything.
+            // The cost in a space without an implementation is never used, and must not overflow a sum.
             let within = |space: Space, ns: u64| if node.entry.offers(space) { ns } else { ns.min(MOST_NS) };
             let compute = PerSpace { gpu: within(Space::Gpu, compute.gpu), cpu: within(Space::Cpu, compute.cpu) };
             let pass = PerSpace { gpu: within(Space::Gpu, pass.gpu), cpu: within(Space::Cpu, pass.cpu) };
@@ -137,7 +140,8 @@ impl<'a> Model<'a> {
         Ok(costs)
     }
 
-    /// What fusing a wire saves in a space: the store before it, the load behind it and a call or dispatch; less what is computed again where the consumer reads a place more than once.
+    /// The saving by fusing a wire in a space: the producer's store, the consumer's load and a call or dispatch, less
+    /// what is computed again if the consumer reads a position more than once.
     pub fn saving(&self, net: &Net<'_>, wire: usize, space: Space, run_ns: u64) -> u64 {
         let wire = &net.wires[wire];
         let consumer = &net.nodes[wire.to];
@@ -148,7 +152,7 @@ impl<'a> Model<'a> {
         let reads = consumer.kernel.map_or(1, |k| k.reads_per_pixel);
         let read = consumer.outputs.first().map_or(0, Content::elements) as f64 * f64::from(reads);
         let again = (read / (wire.content.elements() as f64).max(1.0) - 1.0).max(0.0);
-        // Rounded down: a group's pass must never come out below nothing.
+        // Rounded down, so that a group's pass never becomes negative.
         let saved = (saved * weight.0).floor() as u64;
         saved.saturating_sub((run_ns as f64 * again).ceil() as u64)
     }
@@ -158,21 +162,21 @@ impl<'a> Model<'a> {
         let node = &net.nodes[at];
         let rate = |rates: &Rates| rates.of_handler(node.entry.name, &node.settings, class);
         let rate = match (space, &self.profile.gpu) {
-            // Codecs and pipes have one thread, and their rates are of one.
+            // Codecs and pipes run on one thread, and their rates are those of one thread.
             (Space::Cpu, _) if node.kernel.is_none() && matches!(class, Class::Codec | Class::Move) => {
                 rate(&self.profile.cpu.rates)
             }
             (Space::Cpu, _) => rate(&self.profile.cpu.rates) * self.share(net, at),
             (Space::Gpu, None) => return 0,
             (Space::Gpu, Some(gpu)) => {
-                // On the device every pixel asks whether it is drawn on.
+                // On the device every pixel tests whether it is drawn on.
                 if class == Class::Draw && node.kernel.is_some() {
                     units = units.max(net.main_content(at).map_or(0, Content::elements) as f64);
                 }
                 rate(&gpu.rates)
             }
         };
-        // Million units a second are thousandths of a unit a nanosecond.
+        // Million units per second are thousandths of a unit per nanosecond.
         weighted(units.max(0.0) / rate * 1e3, weight)
     }
 
@@ -182,7 +186,7 @@ impl<'a> Model<'a> {
         let read = node.inputs.iter().flatten().map(|w| net.wires[*w].content.bytes());
         let written = node.outputs.iter().filter(|_| !node.passes_on()).map(Content::bytes);
         let kept = net.kept_bytes(at);
-        // Where columns are looked at as a whole, pixels are read once more when they are made.
+        // A kernel over whole columns reads the pixels once more in its second pass.
         let again = match kernel.keeps {
             Some(IntermediateExtent::Columns) => net.lead_wire(at).map_or(0, |w| net.wires[w].content.bytes()),
             _ => 0,
@@ -219,7 +223,7 @@ impl<'a> Model<'a> {
         bytes as f64 / gb_s
     }
 
-    /// One more kernel.
+    /// The cost of one more kernel.
     fn call_ns(&self, space: Space) -> f64 {
         match space {
             Space::Cpu => self.profile.cpu.call_us.value * 1e3,
@@ -232,8 +236,8 @@ impl<'a> Model<'a> {
         (us * 1e3 / f64::from(self.tuning.batch.max(1))).ceil() as u64
     }
 
-    /// How much of the profile's threads a handler has: as many as its rows are spread over and the user leaves, or the
-    /// one of its lane where it has no kernel.
+    /// The fraction of the profile's threads that a node uses: as many as its rows are spread over and the user allows,
+    /// or the one thread of its lane if it has no kernel.
     fn share(&self, net: &Net<'_>, at: usize) -> f64 {
         let threads = self.profile.cpu.threads.value;
         let left = self.tuning.threads.map_or(threads, |n| f64::from(n).min(threads)).max(1.0);
@@ -245,7 +249,7 @@ impl<'a> Model<'a> {
         (bands as f64).clamp(1.0, left) / threads
     }
 
-    /// How often a node runs, beside the fastest source.
+    /// How often a node runs, relative to the fastest source.
     fn weight(&self, net: &Net<'_>, at: usize) -> Weight {
         let rate = match net.lead_wire(at) {
             Some(wire) => net.wires[wire].content.rate(),
@@ -267,6 +271,6 @@ impl<'a> Model<'a> {
 struct Weight(f64);
 
 fn weighted(ns: f64, weight: Weight) -> u64 {
-    // Floats saturate on their way to integers: what is too large is refused by the caller.
+    // The conversion saturates; the caller refuses values that are too large.
     (ns * weight.0).ceil() as u64
 }

@@ -1,17 +1,13 @@
-//! Maximum flow and minimum cut: a small Dinic.
+//! Maximum flow and minimum cut by Dinic's algorithm, over integer capacities.
 //!
-//! Owns a flow network over integer capacities and which of its vertices still reach the sink afterwards.
-//! Does not know what vertices mean.
-//!
-//! Always: no recursion, since a chain of 10,000 handlers is a path of 10,000 edges; same edges in the same order
+//! There is no recursion, since a chain of 10,000 handlers is a path of 10,000 edges. The same edges in the same order
 //! give the same cut.
 
 use std::collections::VecDeque;
 
-/// A flow network.
 #[derive(Debug)]
 pub(super) struct Network {
-    /// Edges in pairs: `e ^ 1` is the way back.
+    /// Edges in pairs: `e ^ 1` is the reverse edge.
     to: Vec<u32>,
     left: Vec<u64>,
     edges: Vec<Vec<u32>>,
@@ -27,7 +23,7 @@ impl Network {
         self.edges.len() - 1
     }
 
-    /// An edge with a capacity each way.
+    /// Adds an edge with a capacity for each direction.
     pub fn edge(&mut self, from: usize, to: usize, there: u64, back: u64) {
         if from == to || there == 0 && back == 0 {
             return;
@@ -39,7 +35,7 @@ impl Network {
         self.edges[to].push(at + 1);
     }
 
-    /// Pushes as much as fits from `source` to `sink` and says how much that was.
+    /// Pushes the maximum flow from `source` to `sink` and returns it.
     pub fn saturate(&mut self, source: usize, sink: usize) -> u64 {
         let mut flow = 0;
         let mut level = vec![u32::MAX; self.edges.len()];
@@ -51,7 +47,7 @@ impl Network {
         flow
     }
 
-    /// After [`Network::saturate`]: which vertices can still reach the sink.
+    /// After [`Network::saturate`]: the vertices that can still reach the sink.
     pub fn reaches(&self, sink: usize) -> Vec<bool> {
         let mut reaches = vec![false; self.edges.len()];
         reaches[sink] = true;
@@ -104,7 +100,8 @@ impl Network {
                     }
                 }
                 flow += pushed;
-                // Go on from the first edge that is full now, not from the source: the rest of the path still holds.
+                // Continue from the first edge that is full now instead of from the source: the path before it is still
+                // valid.
                 v = self.to[path[tight] as usize ^ 1] as usize;
                 path.truncate(tight);
                 continue;
@@ -137,7 +134,7 @@ mod tests {
     use petgraph::graph::{DiGraph, NodeIndex};
     use proptest::prelude::*;
 
-    /// Sum of the capacities that lead from the source's side to the sink's.
+    /// The sum of the capacities from the source's side to the sink's side.
     fn cut_capacity(edges: &[(usize, usize, u64, u64)], reaches: &[bool]) -> u64 {
         edges
             .iter()

@@ -1,27 +1,27 @@
-//! Depths: how many frames a link has to hold so that no diamond waits for itself.
+//! Step 3: computes how many frames each lossless link must hold, so that no diamond deadlocks.
 //!
-//! Owns the latency of every node within its cycle of links and the depth each link needs for it.
-//! Does not depend on placement; lanes add their own default on top.
+//! Only links on an undirected cycle of awaited links matter. A link is awaited if it is lossless or feeds the lead
+//! input; any other input just supplies its current frame. All other awaited links are bridges: there a producer can
+//! wait without waiting for itself. Bridges are found first, and latencies are compared within the rest.
 //!
-//! Always: with these depths a schedule exists in which every node runs at its latency after the sources, so a
-//! data-driven run, which is free to run ahead of that schedule, cannot deadlock.
+//! Within a cycle every node has a latency: the frames that `delay keep-times=true` holds, divided by its rate. A link
+//! into a node is as deep as the latency difference times its rate, plus one. That is exactly what a schedule needs in
+//! which each node runs at its latency after the sources. A data-driven run can only be ahead of that schedule, so it
+//! cannot deadlock.
 //!
-//! A link matters only if it lies on a cycle of links that somebody waits for, seen without their direction:
-//! elsewhere a producer that waits holds nobody else up. So bridges are found first, and latencies are compared within
-//! what is left. Nobody waits for an input that is neither the lead nor lossless: it supplies what is there.
+//! Depths do not depend on placement; `lanes` adds its own default.
 
 use crate::words::{Content, Policy, Rate};
 
 use super::net::{Net, Wire};
 
-/// What each wire needs.
 #[derive(Debug)]
 pub(super) struct Depths {
-    /// Frames a wire has to hold; 1 where nothing is held back.
+    /// Frames that a wire must hold; 1 if nothing is delayed.
     pub needed: Vec<u64>,
 }
 
-/// Stands in where a source does not know its rate: frames are then counted, not timed.
+/// Used if a source does not know its rate; frames are then counted, not timed.
 const NOMINAL: f64 = 30.0;
 
 pub(super) fn depths(net: &Net<'_>) -> Depths {
@@ -37,7 +37,7 @@ pub(super) fn depths(net: &Net<'_>) -> Depths {
         for &wire in wires.iter().filter(|w| net.wires[**w].policy == Policy::Lossless) {
             let early = fires - latency[net.wires[wire].from];
             let frames = early * per_second(net.wires[wire].content.rate());
-            // A millionth of a frame is rounding, not a frame.
+            // A millionth of a frame is a rounding error, not a frame.
             needed[wire] = (frames - 1e-6).ceil().max(0.0) as u64 + 1;
         }
         let held = f64::from(node.entry.latency(&node.settings));
@@ -51,18 +51,18 @@ fn per_second(rate: Option<Rate>) -> f64 {
     rate.map_or(NOMINAL, Rate::per_second)
 }
 
-/// Where sources tick at different rates, an input is certain of another only when that one's next frame has come:
-/// up to a period of the slowest source later.
+/// Extra latency of joins if sources run at different rates. A join can only use the frame of another input after that
+/// input's next frame has arrived, up to one period of the slowest source later.
 fn slack_seconds(net: &Net<'_>) -> f64 {
     let sources = net.nodes.iter().filter(|n| n.entry.inputs.is_empty());
     let rates: Vec<Option<Rate>> = sources.flat_map(|n| &n.outputs).map(Content::rate).collect();
-    // A source that does not know its rate is like no other.
+    // A source with an unknown rate counts as different from every other.
     let alike = rates.iter().all(|r| *r == rates[0]) && (rates.len() < 2 || rates[0].is_some());
     let slowest = rates.iter().map(|r| per_second(*r)).fold(f64::MAX, f64::min);
     if alike { 0.0 } else { 1.0 / slowest }
 }
 
-/// Which wires lie on an undirected cycle of wires that somebody waits for: all of those but the bridges.
+/// True for wires on an undirected cycle of awaited wires: all of these except the bridges.
 fn on_cycles(net: &Net<'_>) -> Vec<bool> {
     let awaited = |wire: &Wire| wire.policy == Policy::Lossless || wire.input == net.nodes[wire.to].lead;
     let mut around: Vec<Vec<(usize, usize)>> = vec![Vec::new(); net.nodes.len()];
@@ -78,7 +78,7 @@ fn on_cycles(net: &Net<'_>) -> Vec<bool> {
         if found[root] != usize::MAX {
             continue;
         }
-        // Depth-first without recursion: (node, the wire it was reached by, its next neighbour).
+        // Depth-first search without recursion: (node, the wire that led to it, its next neighbour).
         let mut stack = vec![(root, usize::MAX, 0usize)];
         found[root] = clock;
         low[root] = clock;

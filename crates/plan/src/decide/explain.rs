@@ -1,9 +1,9 @@
-//! Explain: why there is no plan, who is in conflict, and the edit that would help.
+//! Planning errors: the conflicting ports or the handler, the reason, and the edit that helps.
 //!
-//! Owns the error of planning and its wording, and the search for an irreducible conflict under `--strict`.
-//! Does not advise on plans that exist: `advise` does.
+//! Under `--strict` the conflict is a shortest path between a handler confined to the CPU and one confined to the GPU,
+//! so no port on it can be left out. Advice on plans that exist is in `advise`.
 //!
-//! Always: every error names the handlers or ports it is about, has the numbers, and ends with a remedy.
+//! Invariant: every error names its handlers or ports, has the numbers, and ends with a remedy.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,14 +15,12 @@ use super::allow::Allowed;
 use super::negotiate::accepts;
 use super::net::Net;
 
-/// What one port claims in a conflict.
+/// The claim of one port in a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The port.
     pub port: String,
     /// `offers` or `accepts`.
     pub verb: &'static str,
-    /// What it offers or accepts.
     pub caps: String,
 }
 
@@ -40,11 +38,11 @@ impl Claim {
 /// Ports that cannot all be satisfied. Without any one of them the rest could be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The ports and what each claims, along the links between them.
+    /// The claims, in the order of the links between the ports.
     pub claims: Vec<Claim>,
-    /// What they do not agree on.
+    /// The dimensions in which they are incompatible.
     pub missed: Vec<Dimension>,
-    /// The edit that would help.
+    /// The edit that resolves the conflict.
     pub fix: String,
 }
 
@@ -60,109 +58,53 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// Why a graph has no plan.
+/// The reason a graph has no plan.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
-    /// Ports that cannot all be satisfied.
     #[error("{0}")]
     Conflict(Conflict),
-    /// A transfer would be needed, and `--strict` allows none.
-    #[error("--strict allows no automatic transfer, and {0}")]
+    /// The graph needs a transfer that `--strict` forbids.
+    #[error("--strict allows no automatic transfer, but {0}")]
     Strict(Conflict),
-    /// A handler's output has no shape.
+    /// The content of a handler's output cannot be determined.
     #[error("{handler}: {problem}\nhelp: {fix}")]
-    Shape {
-        /// The handler.
-        handler: String,
-        /// What is wrong.
-        problem: String,
-        /// The edit that would help.
-        fix: String,
-    },
-    /// A handler has nowhere to run.
+    Shape { handler: String, problem: String, fix: String },
+    /// A handler has no space to run in.
     #[error("{handler} offers {offers}, but {because}\nhelp: {fix}")]
-    Nowhere {
-        /// The handler.
-        handler: String,
-        /// The spaces it has an implementation for.
-        offers: SpaceSet,
-        /// What keeps it from each of them.
-        because: String,
-        /// The edit that would help.
-        fix: String,
-    },
-    /// `--gpu` was asked for and there is no device.
-    #[error("--gpu needs a device, and profile {profile} has none\nhelp: drop --gpu, or give a profile with a device")]
-    NoDevice {
-        /// The profile.
-        profile: String,
-    },
+    Nowhere { handler: String, offers: SpaceSet, because: String, fix: String },
+    /// `--gpu` was given and there is no device.
+    #[error("--gpu needs a device, but profile {profile} has none\nhelp: drop --gpu, or give a profile with a device")]
+    NoDevice { profile: String },
     /// A pin names a handler that does not exist.
     #[error(
         "--place {name}: no handler has this name\nhelp: {}",
-        nearest.as_ref().map_or_else(|| "take a name that the plan shows".to_owned(), |n| format!("did you mean `{n}`?"))
+        nearest.as_ref().map_or_else(|| "use a name that the plan shows".to_owned(), |n| format!("did you mean `{n}`?"))
     )]
-    UnknownPin {
-        /// The name.
-        name: String,
-        /// The nearest name there is.
-        nearest: Option<String>,
-    },
+    UnknownPin { name: String, nearest: Option<String> },
     /// A link on a diamond is too shallow.
     #[error(
-        "{link} has depth {given}, but the other way round the diamond holds back {held} frames, so it needs {needed}: \
-         with less, both ends would wait for each other\nhelp: drop depth={given}, or hold back fewer frames"
+        "{link} has depth {given}, but the other branch of the diamond delays {held} frames, so it needs {needed}: \
+         with less, both ends would wait for each other\nhelp: drop depth={given}, or delay fewer frames"
     )]
-    Depth {
-        /// The link.
-        link: String,
-        /// What it was given.
-        given: u32,
-        /// What it needs.
-        needed: u64,
-        /// Frames held back on the other way.
-        held: u64,
-    },
-    /// The plan needs more memory than there is.
+    Depth { link: String, given: u32, needed: u64, held: u64 },
+    /// The plan needs more memory than the profile or the user's budget allows.
     #[error(
-        "the plan needs {needed} bytes of {space} memory, {who} has {available}; the largest part \
+        "the plan needs {needed} bytes of {space} memory, but {limited_by} allows {available}; the largest part \
          ({most} bytes) is for {at}\nhelp: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some \
-         handlers on the other side"
+         handlers in the other space"
     )]
-    Memory {
-        /// Which memory.
-        space: Space,
-        /// Bytes needed.
-        needed: u64,
-        /// Bytes there are.
-        available: u64,
-        /// Who says so: the profile, or the user's budget.
-        who: String,
-        /// The largest part.
-        most: u64,
-        /// Who needs the largest part.
-        at: String,
-    },
-    /// A cost is beyond what can be added up.
+    Memory { space: Space, needed: u64, available: u64, limited_by: String, most: u64, at: String },
+    /// A cost is too large to be summed up.
     #[error(
-        "{handler} would take {ns} ns a frame on the {space}, more than the {limit} ns a plan counts with\nhelp: use smaller frames, or mend the profile's rates"
+        "{handler} would take {ns} ns per frame on the {space}, more than the limit of {limit} ns\nhelp: use smaller frames, or correct the profile's rates"
     )]
-    Cost {
-        /// The handler.
-        handler: String,
-        /// Where.
-        space: Space,
-        /// How much.
-        ns: u64,
-        /// The most that is counted.
-        limit: u64,
-    },
+    Cost { handler: String, space: Space, ns: u64, limit: u64 },
 }
 
 crate::debug_as_display!(NoPlan);
 
 impl NoPlan {
-    /// The one handler that it is about, where it is about one.
+    /// The handler that the error is about, if it is about one.
     pub fn handler(&self) -> Option<&str> {
         match self {
             NoPlan::Shape { handler, .. } | NoPlan::Nowhere { handler, .. } | NoPlan::Cost { handler, .. } => {
@@ -173,9 +115,9 @@ impl NoPlan {
     }
 }
 
-/// A shortest way between a handler that has to be on the cpu and one that has to be on the gpu, over links that
-/// carry frames and are no explicit transfer. Every handler on the way is free to be on either, so each port on it
-/// belongs to the conflict.
+/// A shortest path between a handler confined to the CPU and one confined to the GPU, over links that carry frames and
+/// are not explicit transfers. Every handler between them may run in either space, so each port on the path belongs to
+/// the conflict.
 pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conflict> {
     let mut neighbours: Vec<Vec<(usize, usize)>> = vec![Vec::new(); end_count(net)];
     for (at, wire) in net.wires.iter().enumerate() {
@@ -215,7 +157,7 @@ pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conf
     None
 }
 
-/// Ends of wires: one per node, a second one for the output side of explicit transfers, whose two sides differ.
+/// Ends of wires: one per node, and a second one for the output of explicit transfers, whose two sides differ.
 fn end_count(net: &Net<'_>) -> usize {
     2 * net.nodes.len()
 }
@@ -237,7 +179,7 @@ fn end_spaces(net: &Net<'_>, allowed: &[Allowed], end: usize) -> SpaceSet {
     }
 }
 
-/// The wire from the handler that the user wrote before this one: inserted converters cannot be named in a pipeline.
+/// The wire from the nearest earlier handler that the user wrote; inserted converters cannot be named in a pipeline.
 pub(super) fn written_before(net: &Net<'_>, mut wire: usize) -> usize {
     while let (true, Some(before)) = (net.nodes[net.wires[wire].from].inserted, net.lead_wire(net.wires[wire].from)) {
         wire = before;
@@ -245,12 +187,12 @@ pub(super) fn written_before(net: &Net<'_>, mut wire: usize) -> usize {
     wire
 }
 
-/// The wire into the first handler that the user wrote behind this one.
-pub(super) fn written_behind(net: &Net<'_>, mut wire: usize) -> usize {
-    while let (true, Some(behind)) =
+/// The wire into the nearest later handler that the user wrote.
+pub(super) fn written_after(net: &Net<'_>, mut wire: usize) -> usize {
+    while let (true, Some(after)) =
         (net.nodes[net.wires[wire].to].inserted, net.nodes[net.wires[wire].to].fans.iter().flatten().next())
     {
-        wire = *behind;
+        wire = *after;
     }
     wire
 }
@@ -267,7 +209,7 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
         claims.push(Claim { port: net.port_name(net.output_at(at)), verb: "offers", caps: from.to_string() });
         claims.push(Claim { port: net.port_name(net.input_at(at)), verb: "accepts", caps: to.to_string() });
     }
-    // The edit goes onto the link at the gpu end: everything before it can then stay on the cpu.
+    // The edit applies to the link at the GPU end, so that everything before it can stay on the CPU.
     let last = &net.wires[*wires.last().expect("a handler cannot be on one side only twice")];
     let into_gpu = in_end(last.to) == gpu;
     let transfer = if into_gpu { "upload" } else { "download" };
@@ -280,7 +222,7 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
         .collect();
     let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };
     let at = *wires.last().expect("checked above");
-    let to = net.port_name(net.input_at(written_behind(net, at)));
+    let to = net.port_name(net.input_at(written_after(net, at)));
     let fix = match on_gpu_before_download(net, allowed, at) {
         Some((before, convert)) => {
             let from = net.port_name(net.output_at(before));
@@ -296,8 +238,8 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
     Conflict { claims, missed: vec![Dimension::Space], fix }
 }
 
-/// An inserted converter that has to be on the gpu cannot stand after a download: it has to be written before it. Gives
-/// the wire that leads into both and the converter as it is written.
+/// An inserted converter that must run on the GPU cannot come after a download; the user must write it before the
+/// download. Returns the wire into both and the converter as written in a pipeline.
 fn on_gpu_before_download(net: &Net<'_>, allowed: &[Allowed], at: usize) -> Option<(usize, String)> {
     let is_converter = |node: usize| net.nodes[node].inserted && allowed[node].spaces == SpaceSet::GPU;
     let wire = &net.wires[at];

@@ -1,10 +1,8 @@
-//! Fusion: which wires may join two kernels into one, and what that saves.
+//! Step 6: which wires may be fused, decided from producers to consumers, and the saving of each.
 //!
-//! Owns the rules, decided left to right before placement and without looking at it.
-//! Does not form groups: the layout does, from the wires whose ends land in the same space.
-//!
-//! Always: depends only on kinds, fan-out, settings and the profile's limits; never on pins, so that a placement
-//! can be compared with every other one.
+//! The rules depend only on kernel kinds, fan-out, settings and the profile's limits. They do not depend on pins, so
+//! that a placement can be compared with any other. The layout then forms fusion groups from the fused wires whose ends
+//! are in the same space.
 
 use crate::catalog::KernelKind;
 use crate::words::{Content, Format, Space};
@@ -17,15 +15,14 @@ use super::net::Net;
 /// A run of fused kernels that ends in a given node, in one space.
 #[derive(Debug, Clone, Copy, Default)]
 struct FusedRun {
-    /// Whether a generator, gather or stencil is in it already: then only pixel functions may follow.
+    /// True if it contains a generator, gather or stencil. Only pixel functions may follow it.
     headed: bool,
-    /// Storage buffers it binds.
     buffers: Buffers,
-    /// What its pixel functions compute on a frame.
+    /// Cost per frame of its pixel functions.
     compute_ns: u64,
 }
 
-/// Fills in what fusing each wire saves; 0 where it may not be fused.
+/// Fills in the saving by fusing each wire; 0 if it may not be fused.
 pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, depths: &Depths, most_buffers: u64) {
     let mut runs = vec![[FusedRun::default(); 2]; net.nodes.len()];
     for at in 0..net.nodes.len() {
@@ -51,7 +48,7 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
             if !shape_fits || !binds {
                 continue;
             }
-            // Pixel functions in front of a stencil run again for every place it reads.
+            // Pixel functions before a stencil run again for every position that it reads.
             let again = if kernel.kind == KernelKind::Pointwise { 0 } else { before.compute_ns };
             let saving = model.saving(net, wire, space, again);
             if saving > 0 {
@@ -74,13 +71,13 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
     }
 }
 
-/// Whether both ends of a wire have an implementation for the space, by their entries.
+/// True if the entries of both ends have an implementation for the space.
 fn both_offer(net: &Net<'_>, wire: usize, space: Space) -> bool {
     let wire = &net.wires[wire];
     net.nodes[wire.from].entry.offers(space) && net.nodes[wire.to].entry.offers(space)
 }
 
-/// Whether a lead wire's two ends could be one kernel at all.
+/// True if the two ends of a lead wire can be one kernel.
 fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     let link = &net.wires[wire];
     let (from, to) = (&net.nodes[link.from], &net.nodes[link.to]);
@@ -89,15 +86,15 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     let alone = from.outputs.len() == 1 && from.fans[link.output].len() == 1;
     let kinds = match after.kind {
         KernelKind::Pointwise => !matches!(before.kind, KernelKind::Reduction | KernelKind::Opaque),
-        // With several inputs there is more than one place to compute a run of pixel functions in front of.
+        // With several inputs it is ambiguous which one the run of pixel functions belongs to.
         KernelKind::Gather | KernelKind::Stencil => {
             before.kind == KernelKind::Pointwise && to.inputs.iter().flatten().count() == 1
         }
         KernelKind::Generator | KernelKind::Reduction | KernelKind::Opaque => false,
     };
-    // A handler that changes the rate does not fire as often as the one behind it.
+    // A handler that changes the rate does not fire as often as its consumer.
     let in_step = net.lead_wire(link.from).is_none_or(|w| net.wires[w].content.rate() == link.content.rate());
-    // A kernel reads its first picture in place: one that follows another input is not in step with it.
+    // A kernel reads its first input in place. A handler that follows another input is not in step with it.
     let follows_first = to.lead == 0;
     rgba && alone
         && kinds
@@ -107,7 +104,7 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
         && !to.entry.blocking
         && !from.entry.stateful
         && !to.entry.stateful
-        && !link.asked
+        && !link.explicit_policy
         && link.depth.is_none()
         && depths.needed[wire] == 1
 }

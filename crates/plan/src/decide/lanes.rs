@@ -1,10 +1,13 @@
-//! Lanes, segments and the final depth of every link.
+//! Step 9: assigns stages, lanes, segments and the final depth of every link.
 //!
-//! Owns which handlers run inline on one thread, in which order, and where frames wait between threads.
-//! Does not choose spaces or groups.
+//! A link is inline if both ends are on the device, or both compute on the host, they run at the same rate, and the
+//! user set no policy. Any other link leads to a later stage. The device has one lane, each blocking handler has its
+//! own, and host handlers that are connected inline within a stage share one.
 //!
-//! Always: lanes of the host never wait for each other in a circle: a link between lanes always leads to a later
-//! stage, and a lane has one stage. Only the device's lane has several; it never waits on a full ring.
+//! Host lanes therefore never wait for each other in a circle: a link between lanes leads to a later stage, and a host
+//! lane has one stage. The device lane may span several stages, and never waits on a full ring. Its links between
+//! stages have a depth although both ends are in one lane; every other link inside a lane has depth 0. Units connected
+//! by links of depth 0 are one segment: on the device, one submission.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +15,34 @@ use crate::graph::running_order;
 use crate::words::{Policy, Space};
 
 use super::depth::Depths;
-use super::explain::{NoPlan, written_before, written_behind};
+use super::explain::{NoPlan, written_after, written_before};
 use super::layout::UnitLayout;
 use super::net::Net;
 
-/// Slots of a link between lanes, unless somebody says otherwise.
+/// Default depth of a link between lanes.
 const USUAL_DEPTH: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct LaneAssignment {
-    /// Nodes of each lane, in running order.
+    /// Nodes of each lane in running order.
     pub nodes: Vec<Vec<usize>>,
     pub lane_of: Vec<usize>,
-    /// Frames each wire can hold; 0 where both ends run in one go.
+    /// Frames that each wire can hold; 0 if both ends are in one segment.
     pub depth: Vec<u32>,
     pub segments: u32,
-    /// Units in running order: a fusion group, or a node by itself.
+    /// Units in running order: a fusion group, or a single node.
     pub units: Vec<Vec<usize>>,
     pub unit_of: Vec<usize>,
-    /// For each unit the first unit of those that run in one go with it; on the device, what is submitted together.
+    /// For each unit, the first unit of its segment, which identifies the segment.
     pub segment_of: Vec<usize>,
 }
 
-/// Where a unit runs.
+/// The place where a unit runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Station {
     Device,
     Host,
-    /// Waits on the outside world, so it gets a thread of its own.
+    /// Waits for the outside world, so it has its own thread.
     Own(usize),
 }
 
@@ -60,15 +63,15 @@ pub(super) fn lanes(
         .collect();
     let inline = |wire: usize| {
         let link = &net.wires[wire];
-        // A frame that touches the host between two pieces of device work has left the lane.
+        // A frame that passes through the host between two kernels leaves the lane.
         let stays = net.space_out(link.from, spaces[link.from]) == net.space_in(link.to, spaces[link.to])
             && net.space_out(link.from, spaces[link.from]) == spaces[link.to];
-        // An input that ticks to another clock than the lead cannot be part of the lead's tick.
+        // An input at another rate than the lead does not arrive with every frame of the lead.
         let lead = net.lead_wire(link.to).map(|w| net.wires[w].content.rate());
         stays
             && lead == Some(link.content.rate())
             && station[unit_of[link.from]] == station[unit_of[link.to]]
-            && !link.asked
+            && !link.explicit_policy
             && link.depth.is_none()
             && depths.needed[wire] == 1
     };
@@ -108,12 +111,12 @@ pub(super) fn lanes(
     Ok(LaneAssignment { nodes: lanes, lane_of, depth, segments: segments(net, spaces), units, unit_of, segment_of })
 }
 
-/// The depth of a link that really holds frames.
+/// The depth of a link that is not inline.
 fn real_depth(net: &Net<'_>, wire: usize, needed: u64) -> Result<u32, NoPlan> {
     let link = &net.wires[wire];
     if let Some(given) = link.depth {
         if link.policy == Policy::Lossless && u64::from(given) < needed {
-            let (from, to) = (net.output_at(written_before(net, wire)), net.input_at(written_behind(net, wire)));
+            let (from, to) = (net.output_at(written_before(net, wire)), net.input_at(written_after(net, wire)));
             let link = format!("{} -> {}", net.port_name(from), net.port_name(to));
             return Err(NoPlan::Depth { link, given, needed, held: needed - 1 });
         }
@@ -141,7 +144,7 @@ fn units(net: &Net<'_>, layout: &UnitLayout) -> (Vec<Vec<usize>>, Vec<usize>) {
         members[slot].push(node);
         *unit = slot;
     }
-    // A group may take a side input from a node that comes after its first member: order units anew.
+    // A group may have an extra input from a node after its first member, so units are sorted again.
     let between = net.wires.iter().map(|wire| (raw[wire.from], raw[wire.to])).filter(|(from, to)| from != to);
     let (order, _) = running_order(members.len(), between);
     let mut unit_of = vec![0; net.nodes.len()];
@@ -155,7 +158,7 @@ fn units(net: &Net<'_>, layout: &UnitLayout) -> (Vec<Vec<usize>>, Vec<usize>) {
     (units, unit_of)
 }
 
-/// The first unit of those that each unit runs in one go with. Blocking nodes are by themselves.
+/// The first unit of each unit's segment. Blocking nodes have their own segments.
 fn join(net: &Net<'_>, unit_of: &[usize], station: &[Station], together: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut first: Vec<usize> = (0..station.len()).collect();
     for (at, wire) in net.wires.iter().enumerate() {
@@ -176,7 +179,7 @@ fn root(first: &mut [usize], mut unit: usize) -> usize {
     unit
 }
 
-/// How often a frame enters the device: once, and again after every way down and back up.
+/// How often a frame enters the device: once, and again after every download followed by an upload.
 fn segments(net: &Net<'_>, spaces: &[Space]) -> u32 {
     let mut entered = vec![0u32; net.nodes.len()];
     let mut most = None;
@@ -185,7 +188,7 @@ fn segments(net: &Net<'_>, spaces: &[Space]) -> u32 {
         let through = carried.map(|w| {
             let from = net.wires[*w].from;
             let down = net.space_out(from, spaces[from]) == Space::Gpu && net.space_in(at, spaces[at]) == Space::Cpu;
-            // A `download` has left the device by the time its frame is on the wire.
+            // The frame after a `download` has left the device.
             let left = net.nodes[from].entry.transfer.is_some() && net.space_out(from, spaces[from]) == Space::Cpu;
             entered[from] + u32::from(down || left)
         });

@@ -1,9 +1,8 @@
-//! Layout: the groups and transfers that follow from a placement, and what they cost together.
+//! Step 8: the fusion groups and transfers that follow from a placement, and their total cost.
 //!
-//! Owns the formation of fusion groups and shared transfers, and the price of the whole.
-//! Does not choose spaces; its sum never looks at the cut, so that one can check the other.
+//! The cost is summed up without looking at the cut, so that each can check the other.
 //!
-//! Always: every node with a kernel is in exactly one group; one transfer per output and direction.
+//! Invariants: every node with a kernel is in exactly one group. There is one transfer per output and direction.
 
 use crate::catalog::TransferDirection;
 use crate::words::Space;
@@ -14,12 +13,12 @@ use super::net::Net;
 #[derive(Debug)]
 pub(super) struct UnitLayout {
     pub groups: Vec<LayoutGroup>,
-    /// The group of each node; none without a kernel.
+    /// The group of each node; `None` without a kernel.
     pub group_of: Vec<Option<usize>>,
     pub transfers: Vec<LayoutTransfer>,
-    /// The transfer each wire crosses.
+    /// The transfer that each wire crosses.
     pub transfer_of: Vec<Option<usize>>,
-    /// The arithmetic of each node that is left, where some of it folds into the node before.
+    /// The arithmetic of each node, less what folds into the node before it.
     pub compute: Vec<u64>,
     pub cost_ns: u64,
 }
@@ -37,7 +36,7 @@ pub(super) struct LayoutTransfer {
     pub from: usize,
     pub output: usize,
     pub direction: TransferDirection,
-    /// The wires it serves.
+    /// The wires that share it.
     pub wires: Vec<usize>,
     pub ns: u64,
     pub explicit: bool,
@@ -111,20 +110,21 @@ fn form_transfers(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<Layout
                 if direction == TransferDirection::Up { price.up } else { price.down }
             };
             let crosses = |w: &usize| net.space_in(net.wires[*w].to, spaces[net.wires[*w].to]) != here;
-            let asked = |w: &usize| own_way(w) == Some(away);
-            let wires: Vec<usize> = fan.iter().copied().filter(|w| crosses(w) || asked(w)).collect();
+            let explicit_here = |w: &usize| own_way(w) == Some(away);
+            let wires: Vec<usize> = fan.iter().copied().filter(|w| crosses(w) || explicit_here(w)).collect();
             if !wires.is_empty() {
                 for wire in wires.iter().filter(|w| crosses(w)) {
                     transfer_of[*wire] = Some(transfers.len());
                 }
-                let explicit = wires.iter().any(asked);
+                let explicit = wires.iter().any(explicit_here);
                 transfers.push(LayoutTransfer { from: at, output, direction: away, ns: priced(away), wires, explicit });
             }
-            // A transfer that starts where the frame is not: it came across with the others and goes back on its own.
-            let astray = |w: &usize| own_way(w).is_some_and(|way| way != away);
-            let back: Vec<usize> = fan.iter().copied().filter(astray).collect();
+            // An explicit transfer that starts in the other space: its frame was transferred with the others and is
+            // transferred back.
+            let back_and_forth = |w: &usize| own_way(w).is_some_and(|way| way != away);
+            let back: Vec<usize> = fan.iter().copied().filter(back_and_forth).collect();
             if let Some(first) = back.first() {
-                let direction = own_way(first).expect("only transfers are astray");
+                let direction = own_way(first).expect("the filter keeps only transfers");
                 let wires = back.iter().flat_map(|w| net.nodes[net.wires[*w].to].fans[0].iter().copied()).collect();
                 let from = net.wires[*first].to;
                 transfers.push(LayoutTransfer {

@@ -1,12 +1,18 @@
-//! Memory: how many bytes the pools of each space need.
+//! Step 10: how many bytes the pools of each space need.
 //!
-//! Owns the count of frames that are alive at once: in links, in hands, held by delays, and used by submissions that
-//! the device has not finished.
-//! Does not allocate; the pools are made to this measure. What pools do not lend is not counted: the rings in which
-//! transfers are staged, and rows that kernels keep on the host.
+//! Frames are counted by size, since pools keep sizes apart. On the host these are frames in links and delays, frames
+//! in use, and frames before a node that waits. On the device they are the same, plus what each submission in flight
+//! uses, including intermediates of kernels: a recording keeps everything that it names until it was played and has
+//! finished. The small data of each kernel are counted by a bound in its entry, or by what a probe found in its file.
+//! Staging rings of transfers and the rows that bands keep on the host are not counted, since the pools do not lend
+//! them; the report has the staging rings.
 //!
-//! Always: passing a frame on costs nothing; a frame is counted once, in the space where it is; an explicit transfer
-//! needs what an automatic one needs; no run has more frames at once, unless a handler keeps some.
+//! Placement does not consider memory. If the cheapest plan does not fit, the planner takes the cheaper of all-host and
+//! all-device that fits, with a warning. If none fits the user's own budget (`--memory`), but one frame at a time does,
+//! it makes the plan anyway and warns that frames will wait.
+//!
+//! Invariants: passing a frame on costs nothing. A frame is counted once, in the space that stores it. An explicit
+//! transfer needs the same memory as an automatic one. No run has more frames at once unless a handler keeps some.
 
 mod retained;
 
@@ -24,26 +30,26 @@ use super::net::Net;
 
 use retained::{Retained, Waits};
 
-/// The device's pool makes its buffers in whole blocks of this.
+/// The device pool rounds buffers up to blocks of this size.
 const DEVICE_BLOCK_BYTES: u64 = 256;
 
-/// What the user leaves in flight at once.
+/// Submissions in flight and their batch size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
     pub frames: u32,
     pub batch: u32,
 }
 
-/// What pools may hold, where somebody said so.
+/// The user's memory limits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Budgets {
     pub cpu_bytes: Option<u64>,
     pub gpu_bytes: Option<u64>,
-    /// Whether room for a single frame at a time is enough, since a run waits for memory.
+    /// True if room for one frame at a time is enough, because the run waits for memory.
     pub waiting: bool,
 }
 
-/// Adds up both spaces and refuses what there is no room for.
+/// Sums up both spaces and returns an error if a plan does not fit.
 pub(super) fn memory(
     net: &Net<'_>,
     spaces: &[Space],
@@ -68,7 +74,7 @@ pub(super) fn memory(
     })
 }
 
-/// What one space needs, by the size of a frame, since pools keep sizes apart; and its largest part.
+/// The bytes that one space needs, by frame size, and the largest part of them.
 #[derive(Debug, Default)]
 struct SpaceNeed {
     classes: BTreeMap<u64, u64>,
@@ -92,10 +98,10 @@ impl SpaceNeed {
     }
 }
 
-/// A frame that lives only while some units of one lane run.
+/// A frame that is alive only while some units of one lane run.
 struct Brief {
     lane: usize,
-    /// The unit that wrote it last.
+    /// The last unit that wrote it.
     by: usize,
     from: usize,
     to: usize,
@@ -107,13 +113,13 @@ struct Count<'a> {
     spaces: &'a [Space],
     lanes: &'a LaneAssignment,
     waits: Waits<'a>,
-    /// The last unit that reads, in its own lane, what a node that passes frames on was given.
+    /// For each node that passes frames on, the last unit of its lane that reads them.
     last: Vec<usize>,
-    /// Frames of the host that do not outlive their lane's turn.
+    /// Host frames that are freed within one turn of their lane.
     brief: Vec<Brief>,
-    /// Frames of each segment of the device in all submissions in flight, by the segment's mark.
+    /// Frames of each device segment in all submissions in flight, by segment and bytes.
     submitted: BTreeMap<usize, BTreeMap<u64, u64>>,
-    /// The most frames a second in each segment, by its mark.
+    /// The highest frame rate in each segment.
     fastest: BTreeMap<usize, f64>,
     /// Frames of one output that submissions in flight use.
     flying: u64,
@@ -163,16 +169,16 @@ impl<'a> Count<'a> {
         count
     }
 
-    fn stand(&mut self, space: Space, frames: u64, bytes: u64, at: usize) {
+    fn hold(&mut self, space: Space, frames: u64, bytes: u64, at: usize) {
         let name = &self.net.nodes[at].name;
-        let what = || format!("{frames} frames of {bytes} bytes behind {name}");
+        let what = || format!("{frames} frames of {bytes} bytes after {name}");
         match space {
             Space::Gpu => self.gpu.add(frames, blocks(bytes), what),
             Space::Cpu => self.cpu.add(frames, bytes, what),
         }
     }
 
-    /// The frames that a node makes in its own space.
+    /// Counts the frames that a node produces in its own space.
     fn produced(&mut self, at: usize, output: usize, batch: u64) {
         let node = &self.net.nodes[at];
         let fan = &node.fans[output];
@@ -188,13 +194,13 @@ impl<'a> Count<'a> {
             Space::Gpu => self.on_device(kept, bytes, at, batch),
             Space::Cpu => {
                 if kept.frames() > 0 {
-                    self.stand(Space::Cpu, kept.frames(), bytes, at);
+                    self.hold(Space::Cpu, kept.frames(), bytes, at);
                     return;
                 }
                 let to = fan.iter().map(|w| self.read_last(*w)).max().unwrap_or(unit);
                 let lane = self.lanes.lane_of[at];
                 match self.edited(unit, bytes) {
-                    // Written over what it reads: that frame lives on.
+                    // The node writes over its input, so that frame stays alive.
                     Some(read) => (self.brief[read].by, self.brief[read].to) = (unit, to),
                     None => self.brief.push(Brief { lane, by: unit, from: unit, to, bytes }),
                 }
@@ -202,14 +208,14 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// The frame that a unit of the host changes where it is, rather than to make another.
+    /// The frame that a host unit changes in place instead of producing another.
     fn edited(&self, unit: usize, bytes: u64) -> Option<usize> {
         let nodes = &self.lanes.units[unit];
         let in_place = |at: &usize| self.net.nodes[*at].kernel.is_some_and(|k| k.works_in_place());
         let lead = self.net.lead_wire(nodes[0])?;
         let (from, output) = (self.net.wires[lead].from, self.net.wires[lead].output);
         let alone = self.net.nodes[from].fans[output].len() == 1;
-        // What is read from another format is made elsewhere, however many bytes that has.
+        // A frame in another format needs its own memory, even if it has the same number of bytes.
         let format = |content: &Content| content.frame().map(|frame| frame.format);
         let made = nodes.last().and_then(|at| self.net.nodes[*at].outputs.first());
         let same = made.is_some_and(|made| format(made) == format(&self.net.wires[lead].content));
@@ -218,28 +224,28 @@ impl<'a> Count<'a> {
         (alone && same && nodes.iter().all(in_place)).then_some(read)
     }
 
-    /// Frames of the device: what waits, and what submissions use that have not finished.
+    /// Counts frames on the device: those that wait, and those that unfinished submissions use.
     fn on_device(&mut self, kept: Retained, bytes: u64, at: usize, batch: u64) {
         match kept.frames() {
             0 => self.submit(at, bytes),
-            // The newest frame of an input that does not lead stays until there is a newer one.
+            // An input that is not the lead keeps its newest frame until a newer one arrives.
             1 if kept.newest_only => {
                 self.submit(at, bytes);
                 if self.flying == batch {
-                    self.stand(Space::Gpu, 1, bytes, at);
+                    self.hold(Space::Gpu, 1, bytes, at);
                 }
             }
-            // Of submissions that take turns, every other one reads it.
+            // Of submissions that alternate, every other one reads the frame.
             waiting if kept.takes_turns => {
                 let reading = (self.flying / batch).div_ceil(2) * batch;
-                self.stand(Space::Gpu, waiting + reading, bytes, at);
+                self.hold(Space::Gpu, waiting + reading, bytes, at);
             }
-            waiting => self.stand(Space::Gpu, waiting + self.flying, bytes, at),
+            waiting => self.hold(Space::Gpu, waiting + self.flying, bytes, at),
         }
     }
 
-    /// A frame that lives until its submission has finished. Who sees one frame in ten uses memory in one
-    /// submission of ten.
+    /// Counts a frame that lives until its submission has finished. A node that gets one frame in ten uses memory in
+    /// one of ten submissions.
     fn submit(&mut self, at: usize, bytes: u64) {
         let segment = self.lanes.segment_of[self.lanes.unit_of[at]];
         let fastest = self.fastest.get(&segment).copied().unwrap_or(0.0);
@@ -248,16 +254,16 @@ impl<'a> Count<'a> {
         *self.submitted.entry(segment).or_default().entry(blocks(bytes)).or_default() += frames;
     }
 
-    /// The last unit of the producer's own lane that reads what is on a wire.
+    /// The last unit of the producer's lane that reads the frames on a wire.
     fn read_last(&self, wire: usize) -> usize {
         let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
         if self.waits.is_inline(wire) { self.last[to] } else { self.lanes.unit_of[from] }
     }
 
-    /// The frames on the far side of a transfer.
+    /// Counts the frames on the destination side of a transfer.
     fn carried(&mut self, transfer: &LayoutTransfer, batch: u64) {
         let bytes = self.net.nodes[transfer.from].outputs[transfer.output].bytes();
-        // An explicit transfer passes on what the transfer brought: look behind it.
+        // An explicit transfer passes on the transferred frames: count them on the wires after it.
         let explicit = |w: &usize| self.net.nodes[self.net.wires[*w].to].entry.transfer == Some(transfer.direction);
         let after = |w: &usize| self.net.nodes[self.net.wires[*w].to].fans.iter().flatten().copied().collect();
         let one = |w: &usize| -> Vec<usize> { if explicit(w) { after(w) } else { vec![*w] } };
@@ -267,7 +273,7 @@ impl<'a> Count<'a> {
                 let alone = transfer.wires.len() == 1;
                 let own = |w: &usize| {
                     let inserted = transfer.wires.contains(w) && !explicit(w);
-                    if inserted { self.waits.behind_upload(*w, alone) } else { self.waits.on(*w) }
+                    if inserted { self.waits.after_upload(*w, alone) } else { self.waits.on(*w) }
                 };
                 let kept = wires.iter().map(own).fold(Retained::default(), Retained::beside);
                 if let Some(first) = wires.iter().map(|w| self.net.wires[*w].to).min() {
@@ -276,16 +282,15 @@ impl<'a> Count<'a> {
             }
             TransferDirection::Down => {
                 let kept =
-                    wires.iter().map(|w| self.waits.behind_download(*w)).fold(Retained::default(), Retained::beside);
-                self.stand(Space::Cpu, kept.frames().max(1), bytes, transfer.from);
-                // It stays on the device until it has been read, where that reads it in place.
-                self.stand(Space::Gpu, 1, bytes, transfer.from);
+                    wires.iter().map(|w| self.waits.after_download(*w)).fold(Retained::default(), Retained::beside);
+                self.hold(Space::Cpu, kept.frames().max(1), bytes, transfer.from);
+                // The frame stays on the device until the host has read it, if it is read in place.
+                self.hold(Space::Gpu, 1, bytes, transfer.from);
             }
         }
     }
 
-    /// The most that is alive at once while lanes of the host take their turns: each lane by itself, since they run
-    /// side by side.
+    /// Counts the peak of frames while host lanes run, for each lane separately, since lanes run in parallel.
     fn turns(&mut self) {
         let mut peaks: BTreeMap<(usize, u64), u64> = BTreeMap::new();
         for unit in 0..self.lanes.units.len() {
@@ -300,12 +305,12 @@ impl<'a> Count<'a> {
         }
         for ((lane, bytes), count) in peaks {
             let first = &self.net.nodes[self.lanes.nodes[lane][0]].name;
-            self.cpu.add(count, bytes, || format!("what is worked on at once in the lane of {first}"));
+            self.cpu.add(count, bytes, || format!("frames in use at the same time in the lane of {first}"));
         }
     }
 
-    /// What submissions in flight hold. Any of them may be of any segment, and what one size has left over is of no
-    /// use to another.
+    /// Counts what submissions in flight hold. Each of them may be of any segment, and buffers left over of one size
+    /// cannot serve another.
     fn submissions(&mut self) {
         for (unit, nodes) in self.lanes.units.iter().enumerate() {
             if self.spaces[nodes[0]] == Space::Gpu && self.scratch(unit) > 0 {
@@ -319,12 +324,12 @@ impl<'a> Count<'a> {
         }
         let flying = self.flying;
         for (bytes, count) in most {
-            let what = || format!("{count} frames of {bytes} bytes for {flying} that are in flight");
+            let what = || format!("{count} frames of {bytes} bytes with {flying} in flight");
             self.gpu.add(count, bytes, what);
         }
     }
 
-    /// The small data of each kernel on the device, which have a buffer for the whole run.
+    /// Counts the small data of each kernel on the device. Their buffer exists for the whole run.
     fn small_data(&mut self) {
         for nodes in &self.lanes.units {
             let reads = |at: &&usize| self.spaces[**at] == Space::Gpu && self.net.nodes[**at].entry.small.is_some();
@@ -336,7 +341,7 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// What a unit's kernel keeps between its dispatches. One of its nodes at most has two.
+    /// The intermediate of a unit's kernel. At most one of its nodes has two dispatches.
     fn scratch(&self, unit: usize) -> u64 {
         self.lanes.units[unit].iter().map(|at| self.net.kept_bytes(*at)).max().unwrap_or(0)
     }
@@ -348,23 +353,23 @@ impl<'a> Count<'a> {
         };
         let gpu = has(profile.gpu.as_ref().map_or(0, |gpu| gpu.memory_bytes.whole()), budgets.gpu_bytes);
         let cpu = has(profile.cpu.memory_bytes.whole(), budgets.cpu_bytes);
-        for (space, need, (available, who)) in [(Space::Gpu, &self.gpu, gpu), (Space::Cpu, &self.cpu, cpu)] {
+        for (space, need, (available, limited_by)) in [(Space::Gpu, &self.gpu, gpu), (Space::Cpu, &self.cpu, cpu)] {
             let needed = need.bytes();
             if needed > available {
                 let (most, at) = (need.most, need.most_for.clone());
-                return Err(NoPlan::Memory { space, needed, available, who, most, at });
+                return Err(NoPlan::Memory { space, needed, available, limited_by, most, at });
             }
         }
         Ok(())
     }
 }
 
-/// Bytes in whole blocks of the device's pool.
+/// Bytes rounded up to blocks of the device pool.
 fn blocks(bytes: u64) -> u64 {
     bytes.div_ceil(DEVICE_BLOCK_BYTES).saturating_mul(DEVICE_BLOCK_BYTES)
 }
 
-/// The most frames a second of each segment, by its mark.
+/// The highest frame rate in each segment.
 fn fastest(net: &Net<'_>, lanes: &LaneAssignment) -> BTreeMap<usize, f64> {
     let mut fastest = BTreeMap::new();
     for at in 0..net.nodes.len() {

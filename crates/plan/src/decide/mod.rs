@@ -1,9 +1,25 @@
-//! Deciding: from a checked graph and a profile to a plan.
+//! The planner: turns a checked graph and a profile into a plan.
 //!
-//! Owns the order of the steps: negotiate, tags, depth, allow, price, fuse, place, lay out, lanes, memory, advise.
-//! Does not own what a step does: each has its own file, and hands plain data to the next.
+//! Each step is a file whose header explains it. A step passes plain data to the next, and no step looks back:
 //!
-//! Always: no step looks back; everything before placement is independent of pins, so that costs can be compared.
+//! 1. `negotiate` fixes formats, sizes and rates and inserts converters; the result is the `net`. `shape` evaluates the
+//!    rules of outputs.
+//! 2. `tags` follows the tags of stream headers.
+//! 3. `depth` computes how many frames each lossless link must hold.
+//! 4. `allow` determines the spaces in which each node may run.
+//! 5. `cost` prices nodes, passes and transfers.
+//! 6. `fuse` determines which wires may be fused and what that saves.
+//! 7. `place` chooses a space for each node by a minimum cut (`cut`).
+//! 8. `layout` forms fusion groups and transfers, and sums up their cost.
+//! 9. `lanes` assigns lanes, segments and the depth of each link.
+//! 10. `memory` counts the bytes that the pools need.
+//! 11. `advise` writes the warnings.
+//! 12. `wiring` makes units, rings and the running order of each lane.
+//!
+//! `explain` holds [`NoPlan`], the reasons a graph has no plan.
+//!
+//! Invariant: the net, depths, costs and fusion savings do not depend on pins, so that the costs of placements can be
+//! compared.
 
 mod advise;
 mod allow;
@@ -39,7 +55,7 @@ use tags::Tagged;
 use wiring::Wiring;
 
 impl Plan {
-    /// Plans a graph for a machine, as asked.
+    /// Plans a graph for a machine under these options.
     ///
     /// ```
     /// use vramp_plan::catalog::{Catalog, Entry, NoProbe, Output, Setting, SizeRule};
@@ -75,7 +91,7 @@ struct Planner<'a> {
     graph: &'a Graph,
     profile: &'a Profile,
     options: &'a RunOptions,
-    /// Where handlers have to be: as asked, or as an alternative would have it.
+    /// The user's orders, or those of an alternative that is being compared.
     orders: Orders,
     budgets: Budgets,
 }
@@ -92,11 +108,11 @@ impl Planner<'_> {
         };
         let NoPlan::Memory { space, needed, available, .. } = &error else { return Err(error) };
         if self.orders.only.is_none() {
-            // Placement does not know memory. Where the cheapest plan does not fit, one of the extremes may.
+            // Placement does not consider memory. If the cheapest plan does not fit, all-host or all-device may.
             let extremes = Space::RANKED.into_iter().filter_map(|only| self.only(only).decide_once().ok());
             if let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) {
                 plan.warnings.push(format!(
-                    "the cheapest plan needs {needed} bytes of {space} memory and there are {available}: this one fits"
+                    "the cheapest plan needs {needed} bytes of {space} memory, but {available} are available: this plan fits"
                 ));
                 return Ok(plan);
             }
@@ -108,8 +124,8 @@ impl Planner<'_> {
         waiting.budgets.waiting = true;
         let mut plan = waiting.decide_once()?;
         plan.warnings.push(format!(
-            "the plan needs {needed} bytes of {space} memory and the budget is {available}: frames will wait for memory, \
-             and the run ends with an error where that cannot help"
+            "the plan needs {needed} bytes of {space} memory, but the budget is {available}: frames will wait for memory, \
+             and the run fails if waiting cannot help"
         ));
         Ok(plan)
     }
@@ -177,7 +193,7 @@ impl Planner<'_> {
         })
     }
 
-    /// What `--cpu` and `--gpu` would cost, where each is possible.
+    /// The costs under `--cpu` and `--gpu`; `None` for one that is not possible.
     fn alternatives(&self, net: &Net<'_>, costs: &Costs, fits: impl Fn(&[Space], &UnitLayout) -> bool) -> Alternatives {
         let cost = |only: Space| {
             let orders = Orders { only: Some(only), ..self.orders.clone() };
@@ -192,7 +208,7 @@ impl Planner<'_> {
     }
 }
 
-/// What the lane that works longest does on a frame; the device's lane carries the transfers.
+/// The time per frame of the busiest lane. The device lane performs the transfers.
 fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &UnitLayout, lane_of: &[usize], costs: &Costs) -> u64 {
     let mut lanes = vec![0u64; net.nodes.len()];
     for at in 0..net.nodes.len() {

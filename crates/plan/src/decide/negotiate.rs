@@ -1,10 +1,11 @@
-//! Negotiation: formats, sizes and rates along every link, with converters where formats differ.
+//! Step 1: negotiates formats, sizes and rates along every link and inserts converters between different formats.
 //!
-//! Owns the way from a graph to a net: what every output carries and which shared converters stand between.
-//! Does not choose memory spaces, and depends on no cost or pin, so that placement can be exact on its result.
+//! Handlers are visited in running order. Each output gets its content from rules over settings and the lead input. If
+//! a consumer does not accept the format, one converter per (output, wanted format) is inserted and shared by its
+//! consumers. A consumer that accepts the format gets no converter.
 //!
-//! Always: one converter per output and wanted format, shared by its consumers; a consumer that takes the format as
-//! it is gets none.
+//! Formats are fixed before anything is priced. The result does not depend on costs or pins, so that placement can be
+//! exact on it. Memory spaces are left to placement.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,13 +43,13 @@ pub(super) fn negotiate(graph: &Graph) -> Result<Net<'_>, NoPlan> {
 struct Negotiation<'g> {
     graph: &'g Graph,
     net: Net<'g>,
-    /// Which node each handler became.
+    /// The node of each handler.
     node_of: Vec<usize>,
     /// Converters by producing node, output and format.
     converters: BTreeMap<(usize, usize, Format), usize>,
     taken: BTreeSet<&'g str>,
     next_converter: usize,
-    /// What each handler's lead input would like, seen through handlers that pass formats on.
+    /// The formats that each handler's lead input prefers, seen through handlers that pass formats on.
     wanted: Vec<Caps>,
     incoming: Vec<Vec<usize>>,
     outgoing: Vec<Vec<usize>>,
@@ -102,14 +103,14 @@ impl<'g> Negotiation<'g> {
         Ok(())
     }
 
-    /// The node and output that feed a link: the producer itself, or a converter behind it.
+    /// The node and output that feed a link: the producer, or a converter after it.
     fn feed(&mut self, link: usize) -> Result<(usize, usize), NoPlan> {
         let graph = self.graph;
         let link = &graph.links()[link];
         let (from, consumer) = (self.node_of[link.from], &graph.handlers()[link.to]);
         let content = self.net.nodes[from].outputs[link.output].clone();
         let media = consumer.entry.inputs[link.input].media;
-        // Spaces are placement's to settle: both ends are compared as if they shared them all.
+        // Placement settles spaces, so both ends are compared as if they had all spaces in common.
         let offered = anywhere(Media::exactly(&content));
         let accepted = anywhere(accepts(media));
         let missed = offered.explain(&accepted);
@@ -171,13 +172,13 @@ impl<'g> Negotiation<'g> {
         node
     }
 
-    /// What the user asked of a link holds in front of its converter too: the wire there loses no more than the
-    /// strictest of the links that share it.
-    fn keep_policy(&mut self, converter: usize, asked: Option<Policy>) {
+    /// Applies the user's policy of a link to the wire before its converter too. That wire loses no more frames than
+    /// the strictest of the links that share it.
+    fn keep_policy(&mut self, converter: usize, requested: Option<Policy>) {
         let wire = self.net.nodes[converter].inputs[0].expect("a converter was wired when it was made");
         let wire = &mut self.net.wires[wire];
-        if let Some(asked) = asked.filter(|asked| *asked > wire.policy) {
-            (wire.policy, wire.asked) = (asked, true);
+        if let Some(requested) = requested.filter(|requested| *requested > wire.policy) {
+            (wire.policy, wire.explicit_policy) = (requested, true);
         }
     }
 
@@ -186,7 +187,15 @@ impl<'g> Negotiation<'g> {
         self.net.nodes.len() - 1
     }
 
-    fn wire(&mut self, from: usize, output: usize, to: usize, input: usize, asked: Option<Policy>, depth: Option<u32>) {
+    fn wire(
+        &mut self,
+        from: usize,
+        output: usize,
+        to: usize,
+        input: usize,
+        requested: Option<Policy>,
+        depth: Option<u32>,
+    ) {
         let usual = if self.net.nodes[from].live { Policy::Latest } else { Policy::Lossless };
         let wire = Wire {
             from,
@@ -194,8 +203,8 @@ impl<'g> Negotiation<'g> {
             to,
             input,
             content: self.net.nodes[from].outputs[output].clone(),
-            policy: asked.unwrap_or(usual),
-            asked: asked.is_some(),
+            policy: requested.unwrap_or(usual),
+            explicit_policy: requested.is_some(),
             depth,
         };
         self.net.wires.push(wire);
@@ -235,7 +244,7 @@ impl<'g> Negotiation<'g> {
         Ok(())
     }
 
-    /// Picks among declared formats: the one that the fewest consumers would have to convert, then the declared order.
+    /// Picks the declared format that needs the fewest conversions at its consumers; ties follow the declared order.
     fn choose(&self, at: usize, output: usize, formats: &[Format]) -> Format {
         let links = self.outgoing[at].iter().map(|l| &self.graph.links()[*l]).filter(|l| l.output == output);
         let requests: Vec<Caps> = links
@@ -244,15 +253,16 @@ impl<'g> Negotiation<'g> {
                 consumer => anywhere(accepts(consumer.entry.inputs[l.input].media)),
             })
             .collect();
-        let unhappy = |f: &Format| {
+        let conversions = |f: &Format| {
             let offer = anywhere(Media::video([*f]));
             requests.iter().filter(|request| request.intersect(&offer).is_empty()).count()
         };
-        *formats.iter().min_by_key(|f| unhappy(f)).expect("the catalogue refuses ports without formats")
+        *formats.iter().min_by_key(|f| conversions(f)).expect("the catalogue refuses ports without formats")
     }
 }
 
-/// Whether a handler is set to the format that comes in, and not the one that is computed in: then it has nothing to do.
+/// True if a handler's setting asks for the format of its input, and that is not rgba8: the frame passes through
+/// unchanged.
 fn is_untouched(entry: &Entry, lead: Option<&Content>, outputs: &[Content]) -> bool {
     let format = |content: &Content| content.frame().map(|frame| frame.format);
     let set = entry.outputs.iter().all(|output| matches!(output.format, FormatRule::Setting(_)));
@@ -260,12 +270,12 @@ fn is_untouched(entry: &Entry, lead: Option<&Content>, outputs: &[Content]) -> b
     set && comes.is_some() && comes == goes && comes != Some(Format::Rgba8)
 }
 
-/// Media in any space: placement settles that later.
+/// Media in any space; placement chooses the space later.
 fn anywhere(media: Media) -> Caps {
     Caps::one(SpaceSet::ALL, media)
 }
 
-/// What each handler's lead input would like: its own, narrowed by its consumers' where it passes formats on.
+/// The formats that each handler's lead input prefers: its own, narrowed by its consumers' if it passes formats on.
 fn wanted(graph: &Graph) -> Vec<Caps> {
     let own = |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media)));
     let mut wanted: Vec<Caps> = graph.handlers().iter().map(own).collect();
@@ -297,7 +307,7 @@ fn defaults(entry: &'static Entry) -> SettingValues {
     settings
 }
 
-/// What a port accepts, in any space.
+/// The media that a port accepts, in any space.
 pub(super) fn accepts(media: PortMedia) -> Media {
     match media {
         PortMedia::Video { formats, width, height } => {
@@ -312,7 +322,7 @@ pub(super) fn accepts(media: PortMedia) -> Media {
 
 fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &str) -> String {
     match (missed, media, content.frame()) {
-        // Formats are converted by themselves: where sizes differ too, they are all there is to mend.
+        // Converters are inserted automatically, so if sizes differ too, only the size needs a fix.
         (missed, PortMedia::Video { width, height, .. }, Some(frame)) if missed.contains(&Dimension::Size) => {
             let size = format!(
                 "{}x{}",
@@ -324,6 +334,6 @@ fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &
         ([Dimension::Format, ..], PortMedia::Video { formats, .. }, _) => {
             format!("convert to {} first; this catalogue has no handler that does", formats[0])
         }
-        _ => format!("put a handler in between that turns one into the other: `{between}`"),
+        _ => format!("put a handler between them that converts one into the other: `{between}`"),
     }
 }

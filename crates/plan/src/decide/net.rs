@@ -1,9 +1,6 @@
-//! The net: the graph with formats fixed, converters inserted and content known on every wire.
+//! The net: the graph with fixed formats, inserted converters and the content of every wire. All later steps use it.
 //!
-//! Owns the nodes and wires that every later step of planning works on.
-//! Does not know costs or spaces beyond what entries offer.
-//!
-//! Always: nodes stand in running order; a wire carries exactly what its consumer accepts, in all but the space.
+//! Invariants: nodes are in running order. A wire carries exactly what its consumer accepts, except for the space.
 
 use std::borrow::Cow;
 
@@ -24,19 +21,19 @@ pub(super) struct NetNode<'g> {
     pub settings: Cow<'g, SettingValues>,
     pub inserted: bool,
     pub kernel: Option<KernelDesc>,
-    /// Whether it is set to make what comes in anyway.
+    /// True if its settings ask for the frames that its input already has.
     pub untouched: bool,
-    /// How large its small data are, if a file tells.
+    /// Bytes of its small data, if a file determines them.
     pub small_bytes: Option<u64>,
-    /// Index of the input whose frames it follows.
+    /// Index of the lead input.
     pub lead: usize,
-    /// What each output carries.
+    /// The content of each output.
     pub outputs: Vec<Content>,
     /// The wire into each input.
     pub inputs: Vec<Option<usize>>,
-    /// The wires out of each output.
+    /// The wires from each output.
     pub fans: Vec<Vec<usize>>,
-    /// Whether some source above it cannot be made to wait.
+    /// True if a source before it cannot be made to wait.
     pub live: bool,
 }
 
@@ -48,13 +45,13 @@ pub(super) struct Wire {
     pub input: usize,
     pub content: Content,
     pub policy: Policy,
-    /// Whether the user set the policy, so that the wire stays a real one.
-    pub asked: bool,
+    /// True if the user set the policy. The wire then keeps its ring.
+    pub explicit_policy: bool,
     pub depth: Option<u32>,
 }
 
 impl NetNode<'_> {
-    /// Whether what comes out is the very frame that came in.
+    /// True if its output frame is its input frame.
     pub fn passes_on(&self) -> bool {
         let control = self.entry.family == Family::Control && self.entry.transfer.is_none();
         (control || self.untouched) && !self.inputs.is_empty()
@@ -68,12 +65,12 @@ impl Net<'_> {
         node.inputs.get(node.lead).copied().flatten()
     }
 
-    /// What a node goes through on each frame: its output, or its lead input where it has none.
+    /// The content that a node processes per frame: its output, or its lead input if it has no output.
     pub fn main_content(&self, node: usize) -> Option<&Content> {
         self.nodes[node].outputs.first().or_else(|| Some(&self.wires[self.lead_wire(node)?].content))
     }
 
-    /// Bytes that a node's kernel keeps between its dispatches.
+    /// Bytes of the intermediate between the dispatches of a node's kernel.
     pub fn kept_bytes(&self, at: usize) -> u64 {
         let node = &self.nodes[at];
         let Some(made) = node.outputs.first().and_then(Content::frame) else { return 0 };
@@ -90,7 +87,7 @@ impl Net<'_> {
         node.small_bytes.unwrap_or_else(|| bytes(&node.settings, source.size, made.size))
     }
 
-    /// Units of work on one frame.
+    /// Class and units of work per frame.
     pub fn work(&self, at: usize) -> (Class, f64) {
         let node = &self.nodes[at];
         let work = node.entry.work_under(&node.settings);
@@ -107,17 +104,17 @@ impl Net<'_> {
         (work.class, units)
     }
 
-    /// The space in which a node's inputs have to be when it runs in `space`.
+    /// The space in which a node needs its inputs if it runs in `space`.
     pub fn space_in(&self, node: usize, space: Space) -> Space {
         self.nodes[node].entry.transfer.map_or(space, TransferDirection::from)
     }
 
-    /// The space in which a node leaves its outputs when it runs in `space`.
+    /// The space of a node's outputs if it runs in `space`.
     pub fn space_out(&self, node: usize, space: Space) -> Space {
         self.nodes[node].entry.transfer.map_or(space, TransferDirection::to)
     }
 
-    /// The spaces a node's entry has an implementation for.
+    /// The spaces that a node's entry has an implementation for.
     pub fn offered(&self, node: usize) -> SpaceSet {
         self.nodes[node].entry.spaces.iter().copied().collect()
     }

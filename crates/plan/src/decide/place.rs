@@ -1,16 +1,19 @@
-//! Placement: one space for every node, by an exact minimum cut.
+//! Step 7: placement. Chooses one space for each node by an exact minimum cut.
 //!
-//! Owns the construction of the network from prices and the reading of its cut.
-//! Does not compute prices, and does not price the result: the layout does that, by itself.
-//!
-//! Always: s stands for gpu, t for cpu; gpu wins ties, since the cpu side is only what still reaches t.
+//! Vertex s stands for the GPU and t for the CPU. The GPU wins ties, because only vertices that still reach t are on
+//! the CPU side. The layout prices the result independently.
 //!
 //! The construction, per frame:
-//! - node v: s->v = its cpu cost, v->t = its gpu cost; forbidden sides are infinite;
-//! - output u: u->d = download, d->c infinite for every consumer c; c->a infinite, a->u = upload: one transfer each way;
-//! - fusible wire u->v: v's costs assume it is fused; breaking it costs v's saving on the side where v ends up;
+//! - node v: s->v = its CPU cost, v->t = its GPU cost; excluded spaces are infinite;
+//! - output u: u->d = download, d->c infinite for every consumer c; c->a infinite, a->u = upload: one transfer each
+//!   way;
+//! - fusible wire u->v: v's costs assume that it is fused; breaking it costs v's saving on the side where v ends up;
 //! - any device work: v->g infinite, g->t = one submit;
-//! - an explicit transfer is pinned on both sides, so its transfer is paid already and others behind it ride free.
+//! - an explicit transfer is pinned on both sides, so its cost is paid already and other consumers of the output use it
+//!   for free.
+//!
+//! Two things differ from a textbook. A fusible wire is priced by its breaking, with a capacity each way that depends
+//! on the side of its consumer. An explicit `upload` or `download` is pinned on both of its sides.
 
 use crate::catalog::TransferDirection;
 use crate::words::{Space, SpaceSet};
@@ -25,8 +28,8 @@ const T: usize = 1;
 const DEVICE: usize = 2;
 const FIRST: usize = 3;
 
-/// Chooses the space of every node. With `strict`, transfers that nobody asked for are forbidden; there must then be a
-/// way without them.
+/// Chooses the space of every node. With `strict`, automatic transfers are forbidden; the caller has checked that a
+/// placement without them exists.
 pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: bool) -> Vec<Space> {
     let infinite = 1 + finite(costs);
     let mut network = Network::new(FIRST + net.nodes.len());
@@ -38,7 +41,7 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
         }
         let v = FIRST + at;
         let saved = net.lead_wire(at).map_or_else(Default::default, |w| costs.spared(w));
-        // Saving more than v's own cost is possible when a large prologue joins a shrinking gather: shift both sides.
+        // The saving can exceed v's own cost if a large prologue joins a shrinking gather, so both sides are shifted.
         let full = |space: Space| costs.compute[at].of(space) + costs.pass[at].of(space);
         let shift = saved.gpu.max(saved.cpu);
         let side = |space: Space| {
@@ -69,7 +72,7 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
         .collect()
 }
 
-/// Both shared transfers of one output.
+/// The shared upload and download of one output.
 fn transfers(
     net: &Net<'_>,
     network: &mut Network,
@@ -111,7 +114,7 @@ fn terminal(space: Space) -> usize {
     }
 }
 
-/// More than every finite capacity added up can reach.
+/// An upper bound on the sum of all finite capacities.
 fn finite(costs: &Costs) -> u64 {
     let pairs = costs.compute.iter().chain(&costs.pass).map(|p| p.gpu + p.cpu);
     let spared = (0..costs.saving.len()).map(|wire| costs.spared(wire));
@@ -120,7 +123,7 @@ fn finite(costs: &Costs) -> u64 {
     pairs.chain(savings).chain(transfers).sum::<u64>() + costs.submit
 }
 
-/// The space every node would have if nothing but `prefer` counted: the extremes that a plan is compared with.
+/// The spaces under a preference for one space: the extremes that a plan is compared with.
 pub(super) fn extreme(net: &Net<'_>, offered: &[SpaceSet], prefer: Space) -> Vec<Space> {
     (0..net.nodes.len())
         .map(|at| match net.nodes[at].entry.transfer {

@@ -1,19 +1,16 @@
-//! Shapes: what an output carries, from a handler's rules, its settings and its lead input.
-//!
-//! Owns the evaluation of format, size and rate rules.
-//! Does not compare ends of links: negotiation does.
+//! The content of an output: evaluates the format, size and rate rules of an entry over settings and the lead input.
 
 use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, SettingValues, SizeRule};
 use crate::words::{Caps, Content, Format, FrameDesc, Media, Rate, Size, SpaceSet, TensorDesc};
 
-/// What a rule could not be evaluated for, and the remedy.
+/// The reason a rule could not be evaluated, and the remedy.
 #[derive(Debug)]
 pub(super) struct ShapeProblem {
     pub problem: String,
     pub fix: String,
 }
 
-/// What a handler's shape depends on.
+/// The data that the rules depend on.
 pub(super) struct ShapeOf<'a> {
     pub entry: &'static Entry,
     pub settings: &'a SettingValues,
@@ -22,7 +19,7 @@ pub(super) struct ShapeOf<'a> {
 }
 
 impl ShapeOf<'_> {
-    /// What the output carries; `choose` picks among several declared formats.
+    /// The content of the output; `choose` picks one of several declared formats.
     pub fn content(&self, output: &Output, choose: impl FnOnce(&[Format]) -> Format) -> Result<Content, ShapeProblem> {
         let rate = self.rate(output.rate)?;
         match output.media {
@@ -110,7 +107,7 @@ impl ShapeOf<'_> {
                 match self.lead.and_then(Content::rate) {
                     None => Ok(None),
                     Some(rate) => rate.divided(every).map(Some).ok_or_else(|| ShapeProblem {
-                        problem: format!("one frame in {every} of {rate} a second is a rate too small to count"),
+                        problem: format!("one frame in {every} at {rate} fps is a rate too small to represent"),
                         fix: "keep more frames".to_owned(),
                     }),
                 }
@@ -120,7 +117,7 @@ impl ShapeOf<'_> {
 
     fn lead_frame(&self) -> Result<&FrameDesc, ShapeProblem> {
         self.lead.and_then(Content::frame).ok_or_else(|| ShapeProblem {
-            problem: "its output follows the frames of its lead input, which carries none".to_owned(),
+            problem: "its output depends on the frames of its lead input, which carries no video".to_owned(),
             fix: "link its lead input to video".to_owned(),
         })
     }

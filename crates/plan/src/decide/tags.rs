@@ -1,11 +1,10 @@
-//! Tags along the wires: what a source's header says of a stream, and what is left of it after each handler.
+//! Step 2: follows the tags of a source's header (interlacing, pixel aspect, comments) along the wires.
 //!
-//! Owns which handler cannot keep a tag, and the note about it.
-//! Does not change frames or costs: tags reach the sinks that write headers.
+//! A handler passes on the tags of its lead input. Comments and the chroma word are always kept. An entry's
+//! `keeps_lines` decides whether fields survive. The pixel aspect follows the size rule, so that the image keeps its
+//! displayed width and height. Tags reach sources and sinks through `Setup`; they change neither frames nor costs.
 //!
-//! Invariant: a handler hands on the tags of its lead input. Comments and the chroma word always survive; fields survive
-//! if every line stays in its place; the pixel aspect follows the size. A note is written once per handler and tag, and
-//! only if a sink would have written the tag.
+//! Invariant: a lost tag is noted once per handler, and only if a sink would have written it into a header.
 
 use std::sync::Arc;
 
@@ -15,14 +14,14 @@ use crate::words::{Content, Format, FrameDesc, Interlacing, PixelAspect, StreamT
 
 use super::net::{Net, NetNode};
 
-/// The tags of every node's outputs, and what was lost on the way.
+/// The tags of every node's outputs, and notes about lost ones.
 pub(super) struct Tagged {
     of_node: Vec<Option<Arc<StreamTags>>>,
     pub notes: Vec<String>,
 }
 
 impl Tagged {
-    /// Tags of what comes over a wire.
+    /// Tags of the frames on a wire.
     pub fn of_wire(&self, net: &Net<'_>, wire: usize) -> Option<Arc<StreamTags>> {
         self.of_node[net.wires[wire].from].clone()
     }
@@ -40,7 +39,7 @@ pub(super) fn tags(graph: &Graph, net: &Net<'_>) -> Tagged {
             Some(wire) => {
                 let wire = &net.wires[wire];
                 let coming = tagged.of_node[wire.from].clone();
-                coming.map(|tags| handed_on(node, &tags, &wire.content, written[at], &mut tagged.notes))
+                coming.map(|tags| kept_tags(node, &tags, &wire.content, written[at], &mut tagged.notes))
             }
         };
         tagged.of_node.push(made);
@@ -48,7 +47,7 @@ pub(super) fn tags(graph: &Graph, net: &Net<'_>) -> Tagged {
     tagged
 }
 
-/// For each node, whether what it makes reaches a sink that writes tags, by lead inputs all the way.
+/// For each node, whether its frames reach a sink that writes tags, only through lead inputs.
 fn leads_to_header(net: &Net<'_>) -> Vec<bool> {
     let mut written = vec![false; net.nodes.len()];
     for at in (0..net.nodes.len()).rev() {
@@ -61,8 +60,8 @@ fn leads_to_header(net: &Net<'_>) -> Vec<bool> {
     written
 }
 
-/// What a handler hands on of the tags of its lead input. What is lost is noted if it would have been written.
-fn handed_on(
+/// The tags that a handler keeps of its lead input. Adds a note for a lost tag that would have been written.
+fn kept_tags(
     node: &NetNode<'_>,
     tags: &Arc<StreamTags>,
     coming: &Content,
@@ -76,7 +75,7 @@ fn handed_on(
     let interlacing = if has_fields && !node.passes_on() && !(node.entry.keeps_lines)(&node.settings, node.kernel) {
         if written {
             notes.push(format!(
-                "{} does not keep the lines of a field apart: interlacing is dropped, and it treats the material as \
+                "{} does not keep fields separate: interlacing is dropped, and the stream is treated as \
                  progressive",
                 node.name
             ));
@@ -87,8 +86,8 @@ fn handed_on(
     };
     if has_fields && interlacing == tags.interlacing && mixes_fields_chroma(from, made) {
         notes.push(format!(
-            "{} converts {} to {} as progressive, although the material is interlaced: chroma of the two fields mixes \
-             at edges that move",
+            "{} converts {} to {} as progressive, although the stream is interlaced: chroma of the two fields mixes \
+             at moving edges",
             node.name, from.format, made.format
         ));
     }
@@ -109,19 +108,19 @@ fn handed_on(
     Arc::new(StreamTags { interlacing, aspect, ..(**tags).clone() })
 }
 
-/// Whether chroma that is shared by lines of two fields is made or read as if they were of one.
+/// True if a conversion makes or reads chroma that lines of both fields share as if they were one field.
 fn mixes_fields_chroma(from: &FrameDesc, made: &FrameDesc) -> bool {
     let halves = |format| matches!(format, Format::I420 | Format::Nv12);
     from.format != made.format && (halves(from.format) || halves(made.format))
 }
 
-/// The pixel aspect after a handler; none if it has none that could be told.
+/// The pixel aspect after a handler; `None` if it is unknown there.
 fn kept_aspect(node: &NetNode<'_>, aspect: PixelAspect, from: &FrameDesc, made: &FrameDesc) -> Option<PixelAspect> {
     let rule = node.entry.outputs.first()?.size;
     if aspect == PixelAspect::UNKNOWN || aspect == PixelAspect::SQUARE && node.inputs.len() > 1 {
         return Some(aspect);
     }
-    // Several pictures of any sizes in one: the lead's pixels say nothing of the others'.
+    // Several images of different sizes are combined: the lead's pixel aspect does not apply to the others.
     if node.inputs.len() > 1 && !node.entry.equal_sizes {
         return None;
     }
@@ -130,7 +129,7 @@ fn kept_aspect(node: &NetNode<'_>, aspect: PixelAspect, from: &FrameDesc, made: 
             Some(PixelAspect { num: aspect.den, den: aspect.num })
         }
         SizeRule::Cut(..) => Some(aspect),
-        // The whole picture in other pixels: it is shown as wide and as high as before.
+        // The whole image with other pixels: its displayed width and height stay the same.
         SizeRule::SettingOrScaled(..) if from.size != made.size => {
             aspect.times([from.size.width, made.size.height], [from.size.height, made.size.width])
         }

@@ -1,10 +1,12 @@
-//! Wiring: the units that become nodes, the rings between them, and which units run in one go.
+//! Step 12: units, rings and the running order of each lane, as the engine creates them.
 //!
-//! Owns where inserted transfers stand in the device's lane, where rings are put around them, and the segments of each
-//! lane.
-//! Does not choose lanes or depths: they are decided before.
+//! Each fusion group, each handler without a group and each inserted transfer is one unit. An inserted transfer runs in
+//! the device lane, before the first unit that needs its upload or after the unit that produced its download. One
+//! transfer serves all consumers of an output. The user's own `upload` or `download` is the transfer itself, and a
+//! second one of the same output passes frames on. A link across an inserted transfer has two rings. The policy of a
+//! single consumer applies before the upload, so that no frame is uploaded only to be dropped.
 //!
-//! Invariants: a ring that a link gives a depth has at least that depth; consumers that share a transfer share its ring.
+//! Invariants: the rings of a link have at least its depth. Consumers that share a transfer share its ring.
 
 use crate::catalog::TransferDirection;
 use crate::plan::{PlannedRing, Unit};
@@ -20,14 +22,14 @@ pub(super) struct Wiring {
     pub rings: Vec<PlannedRing>,
     /// The rings that a frame passes on each wire; none inside a unit.
     pub rings_of: Vec<Vec<usize>>,
-    /// Units of each lane by what runs in one go, in running order.
+    /// Units of each lane by segment, in running order.
     pub segments: Vec<Vec<Vec<usize>>>,
 }
 
 pub(super) fn wire(net: &Net<'_>, layout: &UnitLayout, lanes: &LaneAssignment, device: Option<usize>) -> Wiring {
     let mut work =
         WiringBuilder { net, layout, lanes, units: own_units(net, lanes), order: Vec::new(), rings: Vec::new() };
-    // Inserted transfers stand between two units.
+    // Inserted transfers go between two units.
     work.order = (0..work.units.len()).map(|unit| 4 * unit + 2).collect();
     let carriers: Vec<usize> =
         (0..layout.transfers.len()).map(|transfer| work.carrier(transfer, device.unwrap_or(0))).collect();
@@ -36,7 +38,7 @@ pub(super) fn wire(net: &Net<'_>, layout: &UnitLayout, lanes: &LaneAssignment, d
     Wiring { units: work.units, rings: work.rings, rings_of, segments }
 }
 
-/// A unit for each fusion group and for each node that is in none.
+/// A unit for each fusion group and each node without a group.
 fn own_units(net: &Net<'_>, lanes: &LaneAssignment) -> Vec<Unit> {
     let one = |(unit, nodes): (usize, &Vec<usize>)| {
         let from_outside = |at: usize, input: usize| {
@@ -58,16 +60,17 @@ struct WiringBuilder<'a> {
     layout: &'a UnitLayout,
     lanes: &'a LaneAssignment,
     units: Vec<Unit>,
-    /// Where each unit stands in its lane.
+    /// The position of each unit in its lane.
     order: Vec<usize>,
     rings: Vec<PlannedRing>,
 }
 
 impl WiringBuilder<'_> {
-    /// The unit that carries a transfer: the user's own `upload` or `download`, or a new one.
+    /// The unit that performs a transfer: the user's own `upload` or `download`, or a new one.
     fn carrier(&mut self, transfer: usize, device: usize) -> usize {
         let (net, made) = (self.net, &self.layout.transfers[transfer]);
-        // One that feeds the transfer, if a transfer the other way leads to it, or is fed by it.
+        // The user's transfer either produces the frames of this transfer, after one in the other direction, or
+        // consumes its output.
         let is_own = |at: &usize| net.nodes[*at].entry.transfer == Some(made.direction);
         let mut ends = [made.from].into_iter().chain(made.wires.iter().map(|wire| net.wires[*wire].to));
         if let Some(own) = ends.find(is_own) {
@@ -85,17 +88,17 @@ impl WiringBuilder<'_> {
         self.units.len() - 1
     }
 
-    /// Makes the rings of every wire between two units, and returns those of each wire.
+    /// Creates the rings of every wire between two units; returns the rings of each wire.
     fn connect_all(&mut self, carriers: &[usize]) -> Vec<Vec<usize>> {
         let (net, layout) = (self.net, self.layout);
         let mut crossed = vec![None; net.wires.len()];
         for (transfer, made) in layout.transfers.iter().enumerate().rev() {
             let starts = |wire: &usize| net.wires[*wire].from == made.from && net.wires[*wire].output == made.output;
-            // A transfer that the producer itself carries is crossed already.
+            // If the producer performs the transfer itself, the wire starts after it.
             let carried = self.lanes.unit_of[made.from] == carriers[transfer];
             made.wires.iter().filter(|wire| starts(wire) && !carried).for_each(|wire| crossed[*wire] = Some(transfer));
         }
-        // What feeds a transfer, once for all that it serves.
+        // The ring into each transfer, shared by all its consumers.
         let mut fed: Vec<Option<usize>> = vec![None; layout.transfers.len()];
         let mut rings_of = vec![Vec::new(); net.wires.len()];
         for wire in by_ends(net) {
@@ -109,7 +112,7 @@ impl WiringBuilder<'_> {
             let input = self.units[to].inputs.iter().position(|port| *port == end).unwrap_or(0);
             rings_of[wire] = match crossed[wire] {
                 None => vec![self.ring((from, output), (to, input), own, own.0)],
-                // The user's own transfer: the way to it is what the link says.
+                // The user's own transfer: the ring into it has the policy and depth of the link.
                 Some(transfer) if carriers[transfer] == to => {
                     let ring = fed[transfer].unwrap_or_else(|| self.ring((from, output), (to, input), own, own.0));
                     fed[transfer] = Some(ring);
@@ -127,7 +130,8 @@ impl WiringBuilder<'_> {
                         self.ring((from, output), (carrier, 0), before, before.0)
                     });
                     fed[transfer] = Some(outer);
-                    // A single consumer's policy holds before the upload, so that nothing is uploaded in vain.
+                    // The policy of a single consumer applies before the upload, so that no frame is uploaded only to
+                    // be dropped.
                     let alone = !down && layout.transfers[transfer].wires.len() == 1;
                     let after = if alone { (Policy::Lossless, 0) } else { own };
                     vec![outer, self.ring((carrier, 0), (to, input), after, own.0)]
@@ -148,14 +152,14 @@ impl WiringBuilder<'_> {
         self.rings.len() - 1
     }
 
-    /// Policy and depth of the link to the user's own transfer, if that carries the transfer.
+    /// Policy and depth of the link to the user's own transfer, if that performs the transfer.
     fn way_to(&self, carrier: usize, transfer: usize) -> Option<(Policy, u32)> {
         let wires = &self.layout.transfers[transfer].wires;
         let wire = wires.iter().find(|wire| self.lanes.unit_of[self.net.wires[**wire].to] == carrier)?;
         Some((self.net.wires[*wire].policy, self.lanes.depth[*wire]))
     }
 
-    /// Policy and depth before an upload: its consumers' if they agree, lossless otherwise.
+    /// Policy and depth before an upload: those of its consumers if they agree, otherwise lossless.
     fn before_upload(&self, transfer: usize) -> (Policy, u32) {
         let wires = || {
             self.layout.transfers[transfer]
@@ -170,7 +174,7 @@ impl WiringBuilder<'_> {
         (if agree { first } else { Policy::Lossless }, depth)
     }
 
-    /// The units of each lane in running order; those of the device's lane by what runs in one go.
+    /// The units of each lane in running order, grouped into segments.
     fn segments(&self, device: Option<usize>) -> Vec<Vec<Vec<usize>>> {
         let mut mark: Vec<usize> = (0..self.units.len()).collect();
         mark[..self.lanes.segment_of.len()].copy_from_slice(&self.lanes.segment_of);
@@ -184,7 +188,7 @@ impl WiringBuilder<'_> {
         let mut running: Vec<usize> = (0..self.units.len()).collect();
         running.sort_by_key(|unit| (self.order[*unit], *unit));
         let mut lanes: Vec<Vec<Vec<usize>>> = vec![Vec::new(); self.lanes.nodes.len()];
-        // The segment of each mark in its lane; lanes of the host have one.
+        // The number of each segment within its lane; host lanes have one.
         let mut number: Vec<Option<usize>> = vec![None; self.units.len()];
         for unit in running {
             let lane = &mut lanes[self.units[unit].lane];
@@ -201,7 +205,7 @@ impl WiringBuilder<'_> {
     }
 }
 
-/// Wires in the order of a plan's links: by the ends that they start from, then by those where they lead.
+/// Wires in the order of a plan's links: by their start, then by their end.
 pub(super) fn by_ends(net: &Net<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..net.wires.len()).collect();
     order.sort_by_key(|w| (net.wires[*w].from, net.wires[*w].output, net.wires[*w].to, net.wires[*w].input));

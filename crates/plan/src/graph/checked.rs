@@ -1,56 +1,47 @@
-//! Graph: a spec whose names, ports, types and settings have been checked and whose sources have been probed.
+//! The checked graph: names, ports, types and settings are valid and the sources are probed.
 //!
-//! Owns the checked handlers and links and an order in which the handlers can run.
-//! Does not decide formats, spaces or lanes.
-//!
-//! Always: acyclic; every required input is fed once; every source knows its size.
+//! Invariants: acyclic; every required input is fed exactly once; every source has a known size.
 
 use crate::catalog::{Catalog, DeclaredShader, Entry, KernelDesc, Probed, SettingValues};
 use crate::words::{OnError, Policy, Size, Until};
 
 use super::spec::GraphSpec;
 
-/// A checked handler.
 #[derive(Debug, Clone)]
 pub struct Handler {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub entry: &'static Entry,
-    /// Its settings, defaults filled in.
+    /// Defaults are filled in.
     pub settings: SettingValues,
-    /// What happens when it fails on a frame.
     pub on_error: OnError,
-    /// Index of the input whose frames it follows.
+    /// Index of the lead input.
     pub lead: usize,
-    /// When it ends, with several inputs.
+    /// Only used with several inputs.
     pub until: Until,
-    /// What its source was found to hold.
+    /// What probing found, for a source.
     pub probed: Probed,
-    /// What the user's text that it is made from turned out to be.
+    /// The shader, for a handler made from a user's text.
     pub declared: Option<DeclaredShader>,
-    /// How large its small data are, if a file tells.
+    /// Bytes of its small data, if a file determines them.
     pub small_bytes: Option<u64>,
 }
 
-/// A checked link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// The producing handler.
+    /// Index of the producer.
     pub from: usize,
-    /// Which of its outputs.
+    /// Index of the producer's output.
     pub output: usize,
-    /// The consuming handler.
+    /// Index of the consumer.
     pub to: usize,
-    /// Which of its inputs.
+    /// Index of the consumer's input.
     pub input: usize,
-    /// How it delivers, where the user said so.
+    /// `None` if the user did not set it.
     pub policy: Option<Policy>,
-    /// How many frames it can hold, where the user said so.
+    /// `None` if the user did not set it.
     pub depth: Option<u32>,
 }
 
-/// A checked graph, ready to be planned.
 #[derive(Debug, Clone)]
 pub struct Graph {
     pub(super) handlers: Vec<Handler>,
@@ -60,27 +51,27 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph to add handlers to and connect them; [`Graph::check`] makes it a graph.
+    /// An empty spec to add handlers and links to; [`Graph::check`] turns it into a graph.
     pub fn builder() -> GraphSpec {
         GraphSpec::new()
     }
 
-    /// The handlers in the order they were written.
+    /// In the order they were written.
     pub fn handlers(&self) -> &[Handler] {
         &self.handlers
     }
 
-    /// The links, ordered by their ends.
+    /// Ordered by their ends.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// Indices of the handlers in an order in which each comes after the ones that feed it.
+    /// Indices of the handlers in running order: each after its producers.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// The same graph with a source found to hold frames of another size, as when a stream changes in the middle.
+    /// The same graph with another frame size at a source, for a stream that changes size during a run.
     #[must_use]
     pub fn with_source_size(&self, source: &str, size: Size) -> Graph {
         let mut graph = self.clone();
@@ -90,24 +81,23 @@ impl Graph {
         graph
     }
 
-    /// The catalogue its handlers come from.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 }
 
 impl Handler {
-    /// What it computes on each frame: what its text says, or its entry.
+    /// The kernel of its shader or of its entry.
     pub fn kernel(&self) -> Option<KernelDesc> {
         self.declared.as_ref().map(|declared| declared.kernel).or_else(|| self.entry.kernel.under(&self.settings))
     }
 
-    /// Its input ports by name.
+    /// The names of its input ports.
     pub fn inputs(&self) -> impl Iterator<Item = &'static str> {
         self.entry.inputs.iter().map(|p| p.name)
     }
 
-    /// Its output ports by name.
+    /// The names of its output ports.
     pub fn outputs(&self) -> impl Iterator<Item = &'static str> {
         self.entry.outputs.iter().map(|p| p.name)
     }

@@ -1,9 +1,6 @@
-//! SettingValues that a user's own text declares.
+//! SettingValues that a user's shader declares: asks the probe for them and checks the written settings against them.
 //!
-//! Owns the question what the text is, and the checking of settings against its answer.
-//! Does not read the text: it asks the probe.
-//!
-//! Always: every setting of a handler whose text was looked at has a value of the declared type.
+//! Invariant: afterwards every setting of a handler with a probed shader has a value of the declared type.
 
 use crate::catalog::{DeclareError, SourceProbe, nearest};
 use crate::text::{Mistake, clip};
@@ -12,7 +9,7 @@ use super::check::CheckError;
 use super::checked::Handler;
 use super::spec::{GraphSpec, HandlerSpec};
 
-/// Asks what the texts of handlers with open settings are, and gives each the settings that its text declares.
+/// Probes the shaders of handlers with open settings and checks each handler's settings against its shader.
 pub(super) fn settings(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn SourceProbe) -> Result<(), CheckError> {
     let (mut mistakes, mut failed) = (Vec::new(), Vec::new());
     for (handler, written) in handlers.iter_mut().zip(spec.handlers()).filter(|(h, _)| h.entry.open_settings) {
@@ -40,7 +37,7 @@ pub(super) fn settings(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn S
     if failed.is_empty() { Ok(()) } else { Err(CheckError::Probe(failed)) }
 }
 
-/// Reads the settings of one handler anew, by the types that its text declares.
+/// Reads the settings of one handler again, by the types that its shader declares.
 fn typed(handler: &mut Handler, written: &HandlerSpec, mistakes: &mut Vec<Mistake>) {
     let Some(declared) = &handler.declared else { return };
     let names = || declared.settings.iter().map(|setting| setting.name.as_str());

@@ -1,7 +1,4 @@
-//! Graphs: as written (`GraphSpec`) and as checked (`Graph`).
-//!
-//! Owns both values and the way from one to the other.
-//! Does not decide spaces, formats or lanes: that is the plan.
+//! Graphs: [`GraphSpec`] as written, [`Graph`] as checked, and the checks between them.
 
 mod check;
 mod checked;

@@ -1,14 +1,11 @@
-//! Running order: each after the ones that feed it.
+//! Topological order, shared by checking and planning.
 //!
-//! Owns one sort that checking and planning share.
-//! Does not name what it sorts.
-//!
-//! Always: among those that are ready, the smallest number comes first, so the order depends on nothing else.
+//! Among the nodes that are ready, the smallest index comes first, so the order is deterministic.
 
 use std::collections::BTreeSet;
 
-/// An order of `0..count` in which every edge leads forward, and how many edges each number still waits for: none,
-/// unless it is on a cycle or behind one, and then it is not in the order.
+/// An order of `0..count` in which every edge leads forward, and for each node the number of edges that it still waits
+/// for. That number is 0 except for nodes on a cycle or after one; these are not in the order.
 pub(crate) fn running_order(
     count: usize,
     edges: impl Iterator<Item = (usize, usize)> + Clone,

@@ -1,16 +1,14 @@
-//! `GraphSpec`: what the user wrote, in text, TOML or with the builder.
+//! `GraphSpec`: the graph as written, in text, TOML or with the builder. Nothing in it is checked yet.
 //!
-//! Owns handlers with their settings as written, links, and default names.
-//! Does not know whether any of it exists or fits: that is checked on the way to a `Graph`.
-//!
-//! Always: two specs are equal when they say the same, wherever it was written; links are kept in one order.
+//! Invariants: two specs with the same content are equal, wherever in a text they were written. Links are kept in one
+//! order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::words::{OnError, Policy};
 
-/// Where in a text something stands. Takes no part in comparing specs.
+/// A byte range in the source text. Always compares equal, so that it plays no part in comparing specs.
 #[derive(Debug, Clone, Default)]
 pub struct TextSpan(pub Option<Range<usize>>);
 
@@ -28,7 +26,7 @@ impl From<Range<usize>> for TextSpan {
     }
 }
 
-/// A handler by its position in the spec.
+/// Index of a handler in the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HandlerId(pub usize);
 
@@ -49,11 +47,11 @@ impl HandlerId {
     }
 }
 
-/// Where a link comes from: a handler's main output, or [`HandlerId::output`].
+/// The producing end of a link: a handler's main output, or [`HandlerId::output`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromEnd(LinkEnd);
 
-/// Where a link goes: a handler's main input, or [`HandlerId::input`].
+/// The consuming end of a link: a handler's main input, or [`HandlerId::input`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToEnd(LinkEnd);
 
@@ -69,14 +67,12 @@ impl<E: Into<LinkEnd>> From<E> for ToEnd {
     }
 }
 
-/// One end of a link: a handler and one of its ports, the main one where none is named.
+/// One end of a link: a handler and one of its ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkEnd {
-    /// The handler.
     pub handler: HandlerId,
-    /// The port; none for the first declared.
+    /// `None` means the first declared port.
     pub port: Option<String>,
-    /// Where it was written.
     pub place: TextSpan,
 }
 
@@ -86,29 +82,22 @@ impl From<HandlerId> for LinkEnd {
     }
 }
 
-/// A setting as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingSpec {
-    /// Its text, before anyone knows its type.
+    /// Not parsed yet.
     pub value: String,
-    /// Where the key, or the bare value, stands.
+    /// Span of the key, or of the bare value.
     pub key_place: TextSpan,
-    /// Where the value stands.
+    /// Span of the value.
     pub place: TextSpan,
 }
 
-/// A handler as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandlerSpec {
-    /// What kind of handler.
     pub kind: String,
-    /// The name it was given, if any.
     pub name: Option<String>,
-    /// Its settings by key.
     pub settings: BTreeMap<String, SettingSpec>,
-    /// What happens when it fails on a frame.
     pub on_error: OnError,
-    /// Where its kind stands.
     pub place: TextSpan,
 }
 
@@ -124,14 +113,13 @@ impl HandlerSpec {
         }
     }
 
-    /// Gives it a name of its own.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> HandlerSpec {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets a setting, in its text form.
+    /// Sets a setting in its text form.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "`set(\"sigma\", 2)` reads better than `set(\"sigma\", &2)`")]
     pub fn set(mut self, key: impl Into<String>, value: impl ToString) -> HandlerSpec {
@@ -141,7 +129,6 @@ impl HandlerSpec {
         self
     }
 
-    /// Says what happens when it fails on a frame.
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> HandlerSpec {
         self.on_error = on_error;
@@ -155,32 +142,26 @@ impl From<&str> for HandlerSpec {
     }
 }
 
-/// A link as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSpec {
-    /// Where frames come from.
     pub from: LinkEnd,
-    /// Where they go.
     pub to: LinkEnd,
-    /// How it delivers; none leaves it to the planner.
+    /// `None` leaves it to the planner.
     pub policy: Option<Policy>,
-    /// How many frames it can hold; none leaves it to the planner.
+    /// In frames; `None` leaves it to the planner.
     pub depth: Option<u32>,
-    /// Where it was written.
     pub place: TextSpan,
 }
 
 impl LinkSpec {
-    /// The most frames a link may hold.
+    /// The maximum depth of a link in frames.
     pub const MAX_DEPTH: u32 = 65_536;
 
-    /// Says how it delivers.
     pub fn policy(&mut self, policy: Policy) -> &mut LinkSpec {
         self.policy = Some(policy);
         self
     }
 
-    /// Says how many frames it can hold.
     pub fn depth(&mut self, depth: u32) -> &mut LinkSpec {
         self.depth = Some(depth);
         self
@@ -192,7 +173,7 @@ impl LinkSpec {
     }
 }
 
-/// A whole graph as written; [`Graph::builder`](super::Graph::builder) begins one in Rust.
+/// A graph as written; [`Graph::builder`](super::Graph::builder) starts one in Rust.
 ///
 /// ```
 /// use vramp_plan::{Graph, HandlerSpec};
@@ -220,21 +201,20 @@ impl PartialEq for GraphSpec {
 impl Eq for GraphSpec {}
 
 impl GraphSpec {
-    /// The most handlers a graph may have.
+    /// The maximum number of handlers.
     pub const MAX_HANDLERS: usize = 16_384;
 
-    /// An empty graph.
     pub fn new() -> GraphSpec {
         GraphSpec::default()
     }
 
-    /// Adds a handler: a [`HandlerSpec`], or just its kind.
+    /// Adds a handler, given as a [`HandlerSpec`] or just its kind.
     pub fn add(&mut self, handler: impl Into<HandlerSpec>) -> HandlerId {
         self.handlers.push(handler.into());
         HandlerId(self.handlers.len() - 1)
     }
 
-    /// Links an output to an input. Plans made before do not know of it; plan again.
+    /// Links an output to an input. Existing plans do not include it; plan again.
     pub fn connect(&mut self, from: impl Into<FromEnd>, to: impl Into<ToEnd>) -> &mut LinkSpec {
         self.links.push(LinkSpec {
             from: from.into().0,
@@ -246,21 +226,21 @@ impl GraphSpec {
         self.links.last_mut().expect("a link was just added")
     }
 
-    /// The handlers in the order they were written.
+    /// In the order they were written.
     pub fn handlers(&self) -> &[HandlerSpec] {
         &self.handlers
     }
 
-    /// The links, ordered by their ends.
+    /// Ordered by their ends.
     pub fn links(&self) -> Vec<&LinkSpec> {
         let mut links: Vec<&LinkSpec> = self.links.iter().collect();
         links.sort_by_cached_key(|l| l.key());
         links
     }
 
-    /// The name of every handler: its own, or its kind and the first free counter from 0.
+    /// The name of every handler: its own, or its kind with the first free number from 0.
     pub fn names(&self) -> Vec<String> {
-        // Default names are taken too: the eleventh `blur` and the first `blur1` would both be `blur10`.
+        // Default names count as taken too: the eleventh `blur` and the first `blur1` would both be `blur10`.
         let mut taken: BTreeSet<String> = self.handlers.iter().filter_map(|h| h.name.clone()).collect();
         let mut counters: BTreeMap<&str, usize> = BTreeMap::new();
         let mut names = Vec::with_capacity(self.handlers.len());
@@ -281,12 +261,12 @@ impl GraphSpec {
     }
 }
 
-/// Whether a word can be a handler's name: a letter, then letters, digits, `-` and `_`, at most 64.
+/// True if a word can be a handler's name: a letter, then letters, digits, `-` and `_`, at most 64.
 pub fn is_name(word: &str) -> bool {
     word.len() <= 64 && looks_like_name(word)
 }
 
-/// Whether a word has the shape of a name, whatever its length: default names can be longer than given ones.
+/// True if a word has the shape of a name, of any length: default names can be longer than given ones.
 pub(crate) fn looks_like_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))

@@ -1,35 +1,32 @@
-//! One figure of a profile: a number and where it comes from.
+//! One figure of a profile: a number and its origin.
 //!
-//! Owns its TOML forms: a plain number, or `{ value = N, from = "..." }`, or `{ value = N, estimate = "..." }`.
-//! Does not judge the number: the profile does, with the key in hand.
+//! In TOML it is a plain number, `{ value = N, from = "..." }` or `{ value = N, estimate = "..." }`. The profile checks
+//! the range, because it knows the key.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-/// A number and where it comes from.
+/// A number and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// The number.
     pub value: f64,
-    /// Where it comes from.
     pub origin: FigureOrigin,
 }
 
-/// Where a figure comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FigureOrigin {
-    /// The file does not say.
+    /// The file gives no origin.
     Unsaid,
-    /// Measured, or stated by someone who should know.
+    /// Measured, or stated by a reliable source.
     From(String),
-    /// Nobody measured it; this is why it is believed.
+    /// Not measured; the text gives the reason for the value.
     Estimate(String),
 }
 
 impl Figure {
-    /// The number, rounded to a whole one.
+    /// The value rounded to an integer.
     pub fn whole(&self) -> u64 {
         self.value.round() as u64
     }

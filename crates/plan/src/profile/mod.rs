@@ -1,9 +1,9 @@
-//! Device profiles: the figures that costs are computed from.
+//! Profiles: the performance figures of a machine, from which costs are computed.
 //!
-//! Owns the description of a machine (rates, latencies, bandwidths, limits), its TOML form and the shipped classes.
-//! Does not measure anything and does not turn figures into decisions.
+//! A profile is read from TOML and written as TOML. The shipped classes are files next to the code. Measuring is left
+//! to the calibration, decisions to `decide`.
 //!
-//! Always: every figure is finite and above zero; a shipped figure says where it comes from or that it is an estimate.
+//! Invariants: every figure is finite and above zero. A shipped figure has an origin, or a reason if it is an estimate.
 
 mod figure;
 mod shipped;
@@ -19,110 +19,98 @@ use crate::catalog::{Class, SettingValues};
 pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
 
-/// Pixels below which rows are not spread over one more thread: waking it takes about as long as their work.
+/// Minimum pixels per band of rows. With fewer, waking another thread takes about as long as computing them.
 pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
-/// What a machine can do, in figures.
+/// The rates, latencies, bandwidths and limits of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     #[serde(skip)]
     name: String,
-    /// What machine this describes, in one line.
+    /// The machine in one line.
     pub about: String,
-    /// The host.
     pub cpu: CpuProfile,
-    /// The device; none where there is none.
+    /// `None` for a machine without a device.
     pub gpu: Option<GpuProfile>,
 }
 
-/// The host in figures, all threads together.
+/// Figures of the CPU, all threads together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
     /// Threads that share the work of a row loop.
     pub threads: Figure,
-    /// Bytes of a frame up to which it stays in the cache between two passes.
+    /// The largest frame, in bytes, that stays in the cache between two passes.
     pub cache_bytes: Figure,
     /// Bandwidth of one pass within the cache, in bytes per nanosecond.
     pub cache_gb_s: Figure,
-    /// Bandwidth of one pass beyond it.
+    /// Bandwidth of one pass over a frame that does not fit in the cache.
     pub memory_gb_s: Figure,
     /// Memory that pools may use.
     pub memory_bytes: Figure,
-    /// One more kernel on a frame: its call, its parameters, and waking threads for its rows.
+    /// Cost of one more kernel per frame: its call, its parameters, and waking threads for its rows.
     pub call_us: Figure,
-    /// Million units of work a second, by class.
+    /// Million units of work per second, by class.
     pub rates: Rates,
 }
 
-/// The device in figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuProfile {
-    /// Whether host and device share their memory, so that frames can be mapped instead of copied.
+    /// True if host and device share their memory, so that frames can be mapped instead of copied.
     pub unified: bool,
-    /// Time before the first byte of an upload has arrived.
+    /// Latency of an upload.
     pub upload_us: Figure,
-    /// Bandwidth of an upload.
     pub upload_gb_s: Figure,
-    /// Time before the first byte of a download has arrived.
+    /// Latency of a download.
     pub download_us: Figure,
-    /// Bandwidth of a download.
     pub download_gb_s: Figure,
-    /// One more dispatch in a pass.
+    /// Cost of one more dispatch in a pass.
     pub dispatch_us: Figure,
-    /// One more submit.
+    /// Cost of one more submit.
     pub submit_us: Figure,
     /// Bandwidth of a pass over device memory.
     pub memory_gb_s: Figure,
     /// Memory that pools may use.
     pub memory_bytes: Figure,
-    /// Million units of work a second, by class.
+    /// Million units of work per second, by class.
     pub rates: Rates,
-    /// What a kernel may ask for.
+    /// Limits that kernels must respect.
     pub limits: Limits,
-    /// How kernels are spread over invocations.
+    /// How kernels are distributed over invocations.
     #[serde(default)]
     pub variants: Variants,
 }
 
-/// Million units of work a second, one figure per [`Class`], and for handlers that were measured by themselves.
-/// On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, on which such handlers run; the others
-/// are of all threads together, and a handler that has no kernel gets one thread's share of them.
+/// Million units of work per second: one figure per [`Class`], and one for each handler that was measured separately.
+/// On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, on which such handlers run. The others
+/// are figures of all threads together, and a handler without a kernel gets one thread's share of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
-    /// [`Class::Pixel`].
     pub pixel: Figure,
-    /// [`Class::Draw`].
     pub draw: Figure,
-    /// [`Class::Tap`].
     pub tap: Figure,
-    /// [`Class::Sample`].
     pub sample: Figure,
-    /// [`Class::Sort`].
     pub sort: Figure,
-    /// [`Class::Reduce`].
     pub reduce: Figure,
-    /// [`Class::Codec`].
     pub codec: Figure,
-    /// [`Class::Move`].
     #[serde(rename = "move")]
     pub moved: Figure,
-    /// Handlers by kind (`blur`), or by kind and the word of a setting (`pattern.ball`), where known.
+    /// Figures of single handlers, by kind (`blur`) or by kind and the word of a setting (`pattern.ball`).
     #[serde(default)]
     pub handlers: BTreeMap<String, Figure>,
 }
 
 impl Rates {
-    /// Million units a second of this class.
+    /// Million units per second of this class.
     pub fn of(&self, class: Class) -> f64 {
         self.figure(class).value
     }
 
-    /// Million units a second of a handler of this kind, under these settings: its own figure where there is one, that
-    /// of its class otherwise.
+    /// Million units per second of a handler under these settings: its own figure if the profile has one, otherwise the
+    /// figure of its class.
     pub fn of_handler(&self, kind: &str, settings: &SettingValues, class: Class) -> f64 {
         if self.handlers.is_empty() {
             return self.of(class);
@@ -145,41 +133,29 @@ impl Rates {
     }
 }
 
-/// Limits of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Storage buffers a kernel may bind.
+    /// Storage buffers that a kernel may bind.
     pub storage_buffers_per_stage: Figure,
-    /// Bytes of a buffer that a kernel may see.
+    /// Bytes that one binding may cover.
     pub binding_bytes: Figure,
-    /// Bytes of a buffer.
+    /// Bytes of one buffer.
     pub buffer_bytes: Figure,
     /// Workgroups along one dimension of a dispatch.
     pub workgroups_per_dimension: Figure,
 }
 
-/// Why a profile could not be used.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum ProfileError {
-    /// It is not TOML of the right shape.
     #[error("profile {name}: {problem}")]
     Shape {
-        /// Which profile.
         name: String,
-        /// What is wrong, with the place.
+        /// The parser's message, with its position.
         problem: String,
     },
-    /// A figure makes no sense.
     #[error("profile {name}: {key} is {value}; expected a finite number above 0")]
-    Figure {
-        /// Which profile.
-        name: String,
-        /// Which figure.
-        key: String,
-        /// What it says.
-        value: f64,
-    },
+    Figure { name: String, key: String, value: f64 },
 }
 
 crate::debug_as_display!(ProfileError);
@@ -188,13 +164,12 @@ impl Profile {
     /// The device classes that ship with vramp.
     pub const SHIPPED: [&'static str; 5] = ["discrete", "integrated", "phone", "software", "cpu"];
 
-    /// The profile of a device class.
     pub fn shipped(class: &str) -> Option<Profile> {
         let text = shipped::text(class)?;
         Some(Profile::read(&format!("shipped:{class}"), text).expect("a test reads every shipped profile"))
     }
 
-    /// Reads a profile from TOML; `name` is what plans call it.
+    /// Reads a profile from TOML; plans show `name`.
     pub fn read(name: &str, text: &str) -> Result<Profile, ProfileError> {
         let mut profile: Profile = toml::from_str(text).map_err(|error| ProfileError::Shape {
             name: name.to_owned(),
@@ -213,19 +188,17 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The same figures under another name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Profile {
         self.name = name.into();
         self
     }
 
-    /// What plans call it.
+    /// The name that plans show.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Every figure with its key.
     pub fn figures(&self) -> Vec<(String, &Figure)> {
         let cpu = &self.cpu;
         let mut all = vec![

@@ -1,7 +1,4 @@
-//! The shipped device classes, as text.
-//!
-//! Owns the list of classes.
-//! Does not hold a figure: those, with their origins, are in the TOML files beside it.
+//! The text of each shipped device class. The figures and their origins are in the TOML files under `shipped/`.
 
 pub(super) fn text(class: &str) -> Option<&'static str> {
     Some(match class {

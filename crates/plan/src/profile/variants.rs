@@ -1,34 +1,30 @@
-//! How a device's kernels are spread: one variant for each way of reading.
+//! Kernel variants of a device: workgroup size and pixels per invocation, for each class of kernels.
 //!
-//! Owns which variant a kernel of a class is composed with, and which variants make sense.
-//! Does not compose anything and does not find out which variant is best: a calibration does.
-//!
-//! Always: what is not said is the variant that every device takes.
+//! Calibration finds the best variant; the kernels crate composes with it. A missing variant defaults to the one that
+//! every device supports.
 
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Class;
 use crate::words::Variant;
 
-/// One variant for each class of kernels that is composed.
+/// One variant for each class of composed kernels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variants {
-    /// Kernels that make a pixel, or read one in its place.
+    /// Kernels that generate a pixel, or read only the pixel at the same position.
     pub pixel: Variant,
-    /// Kernels that read somewhere else.
+    /// Kernels that read at other positions.
     pub sample: Variant,
-    /// Kernels that sum up a neighbourhood, in two passes.
+    /// Kernels that sum up a neighbourhood in two passes.
     pub tap: Variant,
 }
 
 impl Variants {
-    /// The same variant for every class.
     pub const fn all(variant: Variant) -> Variants {
         Variants { pixel: variant, sample: variant, tap: variant }
     }
 
-    /// The variant for kernels of this class.
     pub fn of(&self, class: Class) -> Variant {
         match class {
             Class::Sample => self.sample,

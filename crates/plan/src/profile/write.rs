@@ -1,9 +1,6 @@
-//! A profile as TOML.
+//! A profile as TOML text: every key that [`Profile::read`] accepts, each figure with its origin.
 //!
-//! Owns the written form: every key that `Profile::read` takes, each figure with its origin.
-//! Does not write a file.
-//!
-//! Always: what is written reads back as the same figures.
+//! Invariant: the written text reads back as the same figures.
 
 use std::fmt::Write as _;
 
@@ -11,7 +8,7 @@ use super::{CpuProfile, Figure, FigureOrigin, GpuProfile, Limits, Profile, Rates
 use crate::catalog::Class;
 
 impl Profile {
-    /// The profile as TOML; its name is left to whoever reads it.
+    /// The profile as TOML. The name is not part of it.
     pub fn write(&self) -> String {
         let mut out = format!("about = {}\n\n[cpu]\n", quoted(&self.about));
         let CpuProfile { threads, cache_bytes, cache_gb_s, memory_gb_s, memory_bytes, call_us, rates } = &self.cpu;
@@ -61,7 +58,7 @@ fn write_gpu(out: &mut String, gpu: &GpuProfile) {
             ("workgroups_per_dimension", workgroups_per_dimension),
         ],
     );
-    out.push_str("\n# Invocations of a workgroup, and pixels of each.\n[gpu.variants]\n");
+    out.push_str("\n# Invocations per workgroup and pixels per invocation.\n[gpu.variants]\n");
     for (key, variant) in gpu.variants.named() {
         let (workgroup, pixels) = (variant.workgroup, variant.pixels_per_invocation);
         let _ = writeln!(out, "{key} = {{ workgroup = {workgroup}, pixels_per_invocation = {pixels} }}");
@@ -69,7 +66,7 @@ fn write_gpu(out: &mut String, gpu: &GpuProfile) {
 }
 
 fn write_rates(out: &mut String, side: &str, rates: &Rates) {
-    let _ = writeln!(out, "\n# Million units a second.\n[{side}.rates]");
+    let _ = writeln!(out, "\n# Million units per second.\n[{side}.rates]");
     for class in Class::ALL {
         line(out, class.name(), rates.figure(class));
     }
@@ -88,7 +85,7 @@ fn lines(out: &mut String, all: &[(&str, &Figure)]) {
 }
 
 fn line(out: &mut String, key: &str, figure: &Figure) {
-    // The shortest text that reads back as this very number.
+    // The shortest text that reads back as exactly this number.
     let value = figure.value;
     let _ = match &figure.origin {
         FigureOrigin::Unsaid => writeln!(out, "{key} = {value}"),

@@ -1,9 +1,6 @@
-//! A plan as a Graphviz drawing.
+//! A plan as a Graphviz drawing. `drawing` chooses the content.
 //!
-//! Owns the DOT syntax and the look.
-//! Does not choose what is shown: the drawing does.
-//!
-//! Always: ids are made from indices; names appear only inside quoted labels.
+//! Invariant: ids are made from indices; names only appear inside quoted labels.
 
 use std::fmt::Write as _;
 

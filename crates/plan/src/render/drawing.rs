@@ -1,10 +1,6 @@
-//! What both drawings show: boxes by space and kernel, edges, transfers.
+//! The content of both drawings: boxes by space and fusion group, edges and transfers with their labels.
 //!
-//! Owns the labels and who stands in which box.
-//! Does not know a drawing language.
-//!
-//! Always: every handler is in exactly one box; a transfer with several consumers is one edge that forks, as it is one
-//! transfer.
+//! Invariants: every handler is in exactly one box. A transfer with several consumers is one edge that forks.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +9,12 @@ use crate::catalog::TransferDirection;
 use crate::plan::{Plan, PlannedLink, PortAt, Transfer};
 use crate::words::Space;
 
-/// The handlers of one space, fused ones apart.
+/// The handlers of one space, with fused ones separate.
 pub(super) struct SpaceBox {
-    /// Which space.
     pub(super) space: Space,
-    /// Handlers that are fused with none.
+    /// Handlers that are not fused with another.
     pub(super) single: Vec<usize>,
-    /// Groups of two or more.
+    /// Fusion groups of two or more handlers.
     pub(super) fused: Vec<usize>,
 }
 
@@ -36,7 +31,7 @@ pub(super) fn spaces(plan: &Plan) -> Vec<SpaceBox> {
     boxes.into_iter().filter(|b| !b.single.is_empty() || !b.fused.is_empty()).collect()
 }
 
-/// What is written on a group's box.
+/// The label of a fusion group.
 pub(super) fn group_label(plan: &Plan, group: usize) -> String {
     match plan.groups[group].dispatches {
         0 => format!("group {group}"),
@@ -44,25 +39,25 @@ pub(super) fn group_label(plan: &Plan, group: usize) -> String {
     }
 }
 
-/// What is written on a handler.
+/// The label of a handler.
 pub(super) fn handler_label(plan: &Plan, handler: usize) -> String {
     let handler = &plan.handlers[handler];
     format!("{}{}", handler.name, if handler.inserted { " (inserted)" } else { "" })
 }
 
-/// What is written on a link: what it carries, and its port and depth where they are not the usual ones.
+/// The label of a link: its content, and its port and depth if they are not the usual ones.
 pub(super) fn link_label(link: &PlannedLink) -> String {
     let port = if link.to.port == "video" { String::new() } else { format!("{}: ", link.to.port) };
     let depth = if link.depth == 0 { String::new() } else { format!(", {} {}", link.policy, link.depth) };
     format!("{port}{}{depth}", link.content)
 }
 
-/// The transfer that serves each input, those inside an explicit `upload` or `download` included.
+/// The transfer that serves each input, including explicit `upload` and `download` handlers.
 pub(super) fn transfers_by_input(plan: &Plan) -> BTreeMap<PortAt, usize> {
     plan.transfers.iter().enumerate().flat_map(|(r, transfer)| transfer.to.iter().map(move |at| (*at, r))).collect()
 }
 
-/// What is written on a transfer.
+/// The label of a transfer.
 pub(super) fn transfer_label(transfer: &Transfer) -> String {
     let way = match transfer.direction {
         TransferDirection::Up => "up",

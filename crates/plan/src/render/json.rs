@@ -1,9 +1,7 @@
-//! A plan for a program: JSON with the keys that the command line's manual promises.
+//! A plan as JSON, with the keys that the command line's manual documents.
 //!
-//! Owns the shape of that object.
-//! Does not round: a time in ms has every digit of its nanoseconds.
-//!
-//! Always: every key is there, `null` where it does not apply; lists keep the plan's order.
+//! Invariants: every key is present, `null` if it does not apply. Lists keep the plan's order. Times in ms keep every
+//! digit of their nanoseconds.
 
 use serde::Serialize;
 
@@ -22,7 +20,7 @@ pub(super) fn line(plan: &Plan) -> String {
 struct PlanJson<'a> {
     handlers: Vec<HandlerJson<'a>>,
     links: Vec<LinkJson>,
-    /// Published under the key `ramps`.
+    /// The JSON key is `ramps`.
     #[serde(rename = "ramps")]
     transfers: Vec<TransferJson>,
     groups: Vec<GroupJson<'a>>,

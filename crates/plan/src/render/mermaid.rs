@@ -1,9 +1,6 @@
-//! A plan as a Mermaid flowchart, for pages that draw it where they show it.
+//! A plan as a Mermaid flowchart, for pages that render it inline. `drawing` chooses the content.
 //!
-//! Owns the Mermaid syntax.
-//! Does not choose what is shown: the drawing does.
-//!
-//! Always: ids are made from indices, so that no name can be one of Mermaid's own words.
+//! Invariant: ids are made from indices, so that no name can be a Mermaid keyword.
 
 use std::fmt::Write as _;
 

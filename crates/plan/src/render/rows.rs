@@ -1,42 +1,38 @@
-//! The rows of the text form: one for each kernel and each handler without one.
+//! The rows of the text form: one for each fusion group and each handler without one.
 //!
-//! Owns their order, what feeds each and which transfers lie before it.
-//! Does not write a character.
-//!
-//! Always: a row comes after every row that feeds it; each transfer stands before the first row it serves.
+//! Invariants: a row comes after every row that feeds it. Each transfer is shown before the first row that it serves.
 
 use std::collections::BTreeSet;
 
 use crate::plan::Plan;
 use crate::words::{Content, Space};
 
-/// Handlers that run as one.
+/// Handlers that run as one unit.
 pub(super) struct PlanRow<'a> {
-    /// Its handlers in order.
+    /// In running order.
     pub(super) handlers: Vec<usize>,
-    /// Where it runs.
     pub(super) space: Space,
-    /// Which group it is, if it has a kernel.
+    /// `None` without a kernel.
     pub(super) group: Option<usize>,
-    /// What it costs on a frame, the pass over memory included.
+    /// Cost per frame, including the pass over memory.
     pub(super) cost_ns: u64,
-    /// What comes out of it, if anything does.
+    /// Its output, if it has one.
     pub(super) out: Option<&'a Content>,
-    /// The handlers outside that feed it, in order.
+    /// The handlers of other rows that feed it, in order.
     pub(super) fed_by: BTreeSet<usize>,
-    /// Whether all that feeds it is the row above.
+    /// True if only the row above feeds it.
     pub(super) follows: bool,
     /// The transfers to show before it.
     pub(super) transfers: Vec<usize>,
 }
 
-/// The rows of a plan in running order.
 pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
     let mut rows: Vec<PlanRow<'_>> = Vec::new();
     let mut row_of = vec![0; plan.handlers.len()];
     for (h, handler) in plan.handlers.iter().enumerate() {
         let members = handler.group.map(|g| plan.groups[g].handlers.as_slice());
-        // A group stands where its last member stands: a side input of any member may come from just before.
+        // A group is shown at the position of its last member, because any member may have an extra input from just
+        // before it.
         if members.is_some_and(|m| m.iter().max() != Some(&h)) {
             continue;
         }
@@ -66,7 +62,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
         }
     }
     for (r, transfer) in plan.transfers.iter().enumerate() {
-        // A `download` itself still stands on the device: its transfer comes behind it, before the row that follows.
+        // A `download` itself is on the device: its transfer comes after it, before the next row.
         let place = |h: usize| row_of[h] + usize::from(plan.handlers[h].space != transfer.direction.to());
         let first = transfer.to.iter().map(|at| place(at.handler)).min();
         if let Some(first) = first.map(|at| at.min(rows.len() - 1)) {

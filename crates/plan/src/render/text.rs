@@ -1,9 +1,6 @@
-//! A plan for a person: the path of a frame through the spaces, then what it takes.
+//! A plan as text for people: the path of a frame through the spaces, then the figures.
 //!
-//! Owns the layout and the colours.
-//! Does not decide what belongs together: the rows do.
-//!
-//! Always: no line ends in a space; without colour there is no escape code.
+//! Invariants: no line ends in a space. Without colour there are no escape codes.
 
 use std::fmt::Write as _;
 
@@ -20,11 +17,11 @@ const DIM: &str = "2";
 const BOLD: &str = "1";
 const WARNING: &str = "1;33";
 
-/// Fused names longer than this go on in the next line.
+/// Lines of fused names are broken at this width.
 const NAMES_WIDTH: usize = 48;
-/// Longer lists are cut and counted.
+/// Longer lists are cut, with a count of the rest.
 const MOST_NAMES: usize = 8;
-/// Empty gutter, as wide as the marks of spaces and transfers.
+/// An empty gutter, as wide as the marks of spaces and transfers.
 const GUTTER: &str = "          ";
 
 pub(super) fn text(plan: &Plan, colour: bool) -> String {
@@ -97,7 +94,7 @@ impl TextPage {
             TransferDirection::Down => "<= down ==",
         };
         let to = few(transfer.to.iter().map(|at| plan.port_name(*at)), MOST_NAMES);
-        let explicit = if transfer.explicit { "  (asked for)" } else { "" };
+        let explicit = if transfer.explicit { "  (explicit)" } else { "" };
         let head = self.paint(TRANSFER, &format!("{arrow}  {}", transfer.direction));
         let (from, size, ms) = (plan.port_name(transfer.from), bytes(transfer.bytes), time(transfer.est_ns));
         self.line(&format!("  {head}  {size}  ~{ms}  {from} -> {to}{explicit}"));
@@ -164,14 +161,14 @@ impl TextPage {
         if self.colour { format!("\x1b[{code}m{words}\x1b[0m") } else { words.to_owned() }
     }
 
-    /// Dims the words, not the space around them: an escape code behind trailing spaces would keep them alive.
+    /// Dims the words but not the padding: an escape code after trailing spaces would keep them in the line.
     fn dim(&self, padded: &str) -> String {
         let words = padded.trim();
         if words.is_empty() { padded.to_owned() } else { padded.replacen(words, &self.paint(DIM, words), 1) }
     }
 }
 
-/// The names of a row, fused ones joined, broken into lines of a readable length.
+/// The names of a row, fused ones joined, broken into lines of readable length.
 fn wrapped_names(plan: &Plan, row: &PlanRow<'_>) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -193,7 +190,7 @@ fn wrapped_names(plan: &Plan, row: &PlanRow<'_>) -> Vec<String> {
     lines
 }
 
-/// What stands beside the names: time, lane, kernel, what comes out, what goes in.
+/// The cells after the names: time, lane, fusion group, output, inputs.
 fn cells(plan: &Plan, row: &PlanRow<'_>) -> [String; 5] {
     let lane = row.handlers.first().map_or(0, |h| plan.handlers[*h].lane);
     let kernel = match row.group.map(|g| (g, plan.groups[g].dispatches)) {

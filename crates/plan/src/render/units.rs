@@ -1,9 +1,6 @@
-//! Figures as people read them: milliseconds, megabytes, counted things.
-//!
-//! Owns the rounding of everything that is printed for a person.
-//! Does not round for JSON: a program gets every digit.
+//! Rounded figures for people: milliseconds, megabytes, counts. JSON is not rounded.
 
-/// Nanoseconds as milliseconds, as microseconds below a tenth of one.
+/// Nanoseconds as milliseconds, or as microseconds below 0.1 ms.
 pub(super) fn time(ns: u64) -> String {
     let us = ns as f64 / 1e3;
     match ns {
@@ -14,9 +11,9 @@ pub(super) fn time(ns: u64) -> String {
     }
 }
 
-/// Bytes in decimal units with one digit after the point.
+/// Bytes in decimal units with one decimal place.
 pub(crate) fn bytes(bytes: u64) -> String {
-    // The limits lie where the smaller unit would round up to 1000.0.
+    // Each limit is the value at which the smaller unit would round up to 1000.0.
     match bytes {
         0..=999 => format!("{bytes} B"),
         1_000..=999_949 => format!("{:.1} kB", bytes as f64 / 1e3),
@@ -25,7 +22,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// So many of a thing.
+/// A count with its noun.
 pub(super) fn count(n: usize, thing: &str) -> String {
     match (n, thing.strip_suffix("ch")) {
         (1, _) => format!("1 {thing}"),
@@ -34,7 +31,7 @@ pub(super) fn count(n: usize, thing: &str) -> String {
     }
 }
 
-/// The first few of a list, and how many more there are.
+/// The first names of a list, and a count of the rest.
 pub(super) fn few(names: impl ExactSizeIterator<Item = String>, most: usize) -> String {
     let left = names.len().saturating_sub(most);
     let shown = names.take(most).collect::<Vec<_>>().join(", ");

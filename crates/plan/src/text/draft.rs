@@ -1,9 +1,8 @@
-//! The draft of a graph: handlers and links as they are read, before references are followed.
+//! The draft of a graph: handlers and links as both readers find them, before references are resolved.
 //!
-//! Owns what both forms have in common: names, `on-error`, settings given once, references, and the limits.
-//! Does not read text; the two readers do and put here what they find.
+//! It holds what both text forms have in common: names, `on-error`, duplicate settings, references and limits.
 //!
-//! Always: names are unique; a reference is followed only when every name is known, so it may point forward.
+//! Invariants: names are unique. References are resolved after all names are known, so they may point forward.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +14,7 @@ use crate::words::{OnError, Policy, UnknownWord};
 
 use super::{MAX_DEPTH, MAX_LINKS, MAX_MISTAKES, MAX_TEXT_BYTES, Mistake, ParsedGraph};
 
-/// One end of a link, or nothing where what stood there is reported already.
+/// One end of a link, or nothing if a mistake was already reported there.
 #[derive(Debug, Clone)]
 pub(super) enum ChainItem<'a> {
     Handler { index: usize, at: Range<usize> },
@@ -29,12 +28,12 @@ pub(super) struct Reference<'a> {
     pub(super) name: &'a str,
     pub(super) port: Option<&'a str>,
     pub(super) at: Range<usize>,
-    /// What it stands for if nothing has this name: the word may have been a value of an unknown kind.
+    /// The handler to use if no handler has this name: the word may have been a value of an unknown kind.
     pub(super) otherwise: Option<usize>,
 }
 
 impl<'a> Reference<'a> {
-    /// Reads `name.` or `name.port`. Default names can be longer than given ones, so length does not matter here.
+    /// Reads `name.` or `name.port`. Default names can be longer than given ones, so the length is not checked here.
     pub(super) fn read(word: &'a str, at: Range<usize>) -> Option<Reference<'a>> {
         let (name, port) = word.split_once('.')?;
         let port = (!port.is_empty()).then_some(port);
@@ -42,7 +41,7 @@ impl<'a> Reference<'a> {
         fits.then_some(Reference { name, port, at, otherwise: None })
     }
 
-    /// Reads a name by itself, for the main port.
+    /// Reads a plain name, which means the main port.
     pub(super) fn whole(name: &'a str, at: Range<usize>) -> Option<Reference<'a>> {
         looks_like_name(name).then_some(Reference { name, port: None, at, otherwise: None })
     }
@@ -87,7 +86,7 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// Whether a limit was reached and nothing more is to be read.
+    /// True if a limit was reached and reading must stop.
     pub(super) fn stopped(&self) -> bool {
         self.stopped
     }
@@ -100,11 +99,11 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds a handler, or stops the reading if there are too many.
+    /// Adds a handler, or stops reading if there are too many.
     pub(super) fn add(&mut self, kind: &str, at: Range<usize>) -> Option<usize> {
         let most = GraphSpec::MAX_HANDLERS;
         if self.handlers.len() == most {
-            let mistake = Mistake::new("too many handlers", format!("expected at most {most}, this is one more"));
+            let mistake = Mistake::new("too many handlers", format!("expected at most {most}"));
             self.report(mistake.at(Some(at)));
             self.stopped = true;
             return None;
@@ -172,7 +171,7 @@ impl<'a> Draft<'a> {
         at: Range<usize>,
     ) {
         if self.links.len() == MAX_LINKS {
-            let expected = format!("expected at most {MAX_LINKS}, this is one more");
+            let expected = format!("expected at most {MAX_LINKS}");
             self.report(Mistake::new("too many links", expected).at(Some(at)));
             self.stopped = true;
             return;
@@ -180,7 +179,7 @@ impl<'a> Draft<'a> {
         self.links.push(DraftLink { from, to, policy, depth, at });
     }
 
-    /// Follows the references and puts the mistakes into the order of the text.
+    /// Resolves the references and sorts the mistakes by their position in the text.
     pub(super) fn finish(mut self) -> ParsedGraph {
         if self.handlers.is_empty() && self.links.is_empty() && self.mistakes.is_empty() {
             let end = self.text.len();
@@ -197,7 +196,7 @@ impl<'a> Draft<'a> {
         for link in std::mem::take(&mut self.links) {
             let mut follow = |item| match book.follow(item) {
                 Ok(end) => end,
-                // Where reading stopped early the name may stand in the part that was not read.
+                // If reading stopped early, the name may be in the part that was not read.
                 Err(_) if self.stopped => None,
                 Err(mistake) => {
                     self.report(mistake);
@@ -217,7 +216,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Who goes by which name.
+/// Handlers by name and by kind.
 struct NameBook<'s> {
     in_order: &'s [String],
     names: BTreeMap<&'s str, usize>,
@@ -225,9 +224,9 @@ struct NameBook<'s> {
     suggestions_left: usize,
 }
 
-/// How many candidates are shown for a reference that reaches none or several.
+/// Maximum number of candidates shown for an unknown or ambiguous reference.
 const CANDIDATES_SHOWN: usize = 5;
-/// Comparing words is the one thing here that is not linear, so there is a budget for it in one reading.
+/// Maximum number of suggestions in one reading: comparing words is the only step here that is not linear.
 const SUGGESTIONS: usize = 20;
 const COMPARISONS: usize = 1_000;
 
@@ -286,13 +285,13 @@ impl<'s> NameBook<'s> {
 fn one_of(names: &[impl AsRef<str>]) -> String {
     let shown: Vec<String> = names.iter().take(CANDIDATES_SHOWN).map(|name| clip(name.as_ref())).collect();
     match names.len() - shown.len() {
-        _ if shown.is_empty() => "expected a handler of that name somewhere".to_owned(),
+        _ if shown.is_empty() => "expected a handler of that name".to_owned(),
         0 => format!("expected one of {}", shown.join(", ")),
         more => format!("expected one of {} and {more} more", shown.join(", ")),
     }
 }
 
-/// Reads a word of a small vocabulary.
+/// Parses a word of a small vocabulary.
 pub(super) fn read_word<T: FromStr<Err = UnknownWord>>(
     what: &str,
     word: &str,
@@ -310,7 +309,7 @@ pub(super) fn depth_mistake(number: &str, at: Range<usize>) -> Mistake {
     Mistake::new(title, format!("expected a whole number from 1 to {MAX_DEPTH}")).at(Some(at))
 }
 
-/// A word as it can be shown within a sentence: one line, no control characters, not endless.
+/// A word as shown in a message: one line, no control characters, limited length.
 pub(crate) fn clip(word: &str) -> String {
     const MOST: usize = 80;
     let mut shown = String::new();

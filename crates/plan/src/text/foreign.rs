@@ -1,12 +1,12 @@
-//! Hints for people who know `GStreamer` or ffmpeg: what their words are called here.
+//! Hints for users of `GStreamer` and ffmpeg: the vramp names of their elements, filters and settings.
 //!
-//! One table per question: an unknown kind, an unknown setting, a value in another notation, a link or a filter list in
-//! another grammar. Each answer is one line for [`Mistake::help`](super::Mistake::help). A hint names a kind only if the
-//! catalogue has it, and the tables name no kind that can only be planned.
+//! There is one table for each case: unknown kinds, unknown settings, values in another notation, links or filter lists
+//! in another grammar. Each hint is one line for [`Mistake::help`](super::Mistake::help). A hint names a kind only if
+//! the catalogue has it, and the tables name no kind that can only be planned.
 
 use crate::catalog::{Catalog, Entry, ValueType};
 
-/// Words of other tools, the kind that does the same here, and how to write it.
+/// Words of other tools, the equivalent kind, and an example of it.
 type Kinds = (&'static [&'static str], &'static str, &'static str);
 
 const KINDS: &[Kinds] = &[
@@ -67,7 +67,7 @@ const KINDS: &[Kinds] = &[
     (&["gldownload", "hwdownload", "cudadownload"], "download", "download"),
 ];
 
-/// Words that have no kind here, and what to do instead.
+/// Words without an equivalent kind, and what to do instead.
 const OTHERWISE: &[(&[&str], &str)] = &[
     (
         &["tee", "split"],
@@ -81,11 +81,11 @@ const OTHERWISE: &[(&[&str], &str)] = &[
     ),
     (
         &["filesrc", "uridecodebin", "decodebin", "decodebin3", "playbin", "movie", "ffmpeg"],
-        "`y4m` and `image` read files; decode others outside: `ffmpeg -i FILE -f yuv4mpegpipe - | vramp run 'y4m path=- ! ...'`",
+        "`y4m` and `image` read files; decode others with ffmpeg: `ffmpeg -i FILE -f yuv4mpegpipe - | vramp run 'y4m path=- ! ...'`",
     ),
 ];
 
-/// Settings of other tools, the kinds that have something like it (any if empty), and the setting that it is here.
+/// Settings of other tools, the kinds they apply to (any if empty), the equivalent setting, and the hint.
 const SETTINGS: &[(&[&str], &[&str], &str, &str)] = &[
     (&["radius", "strength", "amount"], &["blur"], "sigma", "use `sigma`; it is about a third of the radius"),
     (&["radius"], &["boxblur"], "size", "`size` is the side of the square, twice the radius plus one"),
@@ -98,15 +98,15 @@ const SETTINGS: &[(&[&str], &[&str], &str, &str)] = &[
     ),
     (&["framerate", "rate", "r"], &[], "fps", "the rate is `fps`, such as fps=30"),
     (&["num-buffers", "count", "n"], &[], "frames", "the number of frames is `frames`"),
-    (&["pattern"], &["pattern"], "kind", "the picture is `kind`, such as kind=bars"),
-    (&["fontsize", "font-size"], &["text"], "size", "the size of letters is `size`, in pixels"),
+    (&["pattern"], &["pattern"], "kind", "the test image is `kind`, such as kind=bars"),
+    (&["fontsize", "font-size"], &["text"], "size", "the font size is `size`, in pixels"),
     (&["fontfile", "font-desc"], &[], "font", "the font is `font=FILE`"),
     (&["fontcolor", "foreground-color"], &[], "color", "the colour is `color=rrggbb`"),
     (&["method", "direction"], &["flip"], "axis", "flip takes `axis=h`, `axis=v` or `axis=both`"),
     (&["angle", "method"], &["rotate"], "degrees", "rotate takes `degrees=90`, 180 or 270"),
 ];
 
-/// What to write instead of a kind that does not exist.
+/// The hint for a kind that does not exist.
 pub(crate) fn kind(word: &str, catalog: &Catalog) -> Option<String> {
     let has = |kind: &str| catalog.named(kind).next().is_some();
     if let Some((_, kind, example)) = KINDS.iter().find(|(words, kind, _)| words.contains(&word) && has(kind)) {
@@ -128,7 +128,7 @@ pub(crate) fn kind(word: &str, catalog: &Catalog) -> Option<String> {
     (word.contains(['=', ',', '[', ':'])).then(filter_syntax)
 }
 
-/// What to write instead of a setting that this kind does not have.
+/// The hint for a setting that this kind does not have.
 pub(crate) fn setting(key: &str, entry: &Entry) -> Option<String> {
     SETTINGS
         .iter()
@@ -141,7 +141,7 @@ pub(crate) fn setting(key: &str, entry: &Entry) -> Option<String> {
         .map(|(.., hint)| (*hint).to_owned())
 }
 
-/// What to write instead of a value in another tool's notation.
+/// The hint for a value in another tool's notation.
 pub(crate) fn value(text: &str, value: ValueType, entry: &Entry) -> Option<String> {
     if value != ValueType::Size {
         return None;
@@ -158,12 +158,12 @@ pub(crate) fn value(text: &str, value: ValueType, entry: &Entry) -> Option<Strin
     (number(width) && number(height)).then(|| format!("write `{width}x{height}`"))
 }
 
-/// Whether a bare word is another tool's link.
+/// True if a bare word is another tool's link.
 pub(crate) fn is_link(word: &str) -> bool {
     matches!(word, "|" | "->" | "=>")
 }
 
-/// How ffmpeg's `scale=640:480,gblur=5` is written here.
+/// The hint for ffmpeg's `scale=640:480,gblur=5`.
 pub(crate) fn filter_syntax() -> String {
     "settings follow a handler after a space, and `!` links handlers: `resize 640x480 ! blur sigma=5`".to_owned()
 }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_stands_in_two_rows() {
+    fn no_word_is_in_two_rows() {
         let words = KINDS.iter().flat_map(|(words, ..)| *words).chain(OTHERWISE.iter().flat_map(|(words, _)| *words));
         let mut seen = std::collections::BTreeSet::new();
         for word in words {

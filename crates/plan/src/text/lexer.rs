@@ -1,9 +1,10 @@
-//! The lexer: a pipeline's text as a stream of words, values, links and separators.
+//! The lexer: turns the text of a pipeline into words, settings, links and separators.
 //!
-//! Owns the shape of each token, quoting and escapes, comments, and which line ends separate.
-//! Does not know kinds, settings or names: to it `blur` and `2.5` are both words.
+//! It handles quoting, escapes, comments and line ends. Kinds and names mean nothing to it: `blur` and `2.5` are both
+//! words. It works on winnow's located stream and does its own error recovery, because one mistake must not hide the
+//! next.
 //!
-//! Always: every token is at least one byte long or the last, so lexing ends; no token is read twice.
+//! Invariant: every token except the last is at least one byte long, and no token is read twice, so lexing ends.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,31 +16,30 @@ use crate::words::Policy;
 use super::draft::{clip, depth_mistake, read_word};
 use super::{MAX_DEPTH, MAX_MISTAKES, Mistake};
 
-/// What a token is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Lexeme<'a> {
     /// A bare word: a kind, a reference or a bare value.
     Word(&'a str),
-    /// `key=value`, and whether something about it is reported already.
+    /// `key=value`; `reported` is true if a mistake about it was already reported.
     Setting { key: &'a str, key_at: Range<usize>, value: Option<(Cow<'a, str>, Range<usize>)>, reported: bool },
     /// Text in quotes.
     Quoted(Cow<'a, str>),
     /// `!` or `!{policy depth=N}`.
     Link { policy: Option<Policy>, depth: Option<u32> },
-    /// `;` or a line end that is not beside a link.
+    /// `;`, or a line end that is not next to a link.
     Separator,
-    /// The end of the text, again and again.
+    /// The end of the text; returned on every further call.
     End,
 }
 
-/// A lexeme and where it stands.
+/// A lexeme with its span.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LexToken<'a> {
     pub(super) lexeme: Lexeme<'a>,
     pub(super) at: Range<usize>,
 }
 
-/// Tokens one after the other: a text can have millions, so they are never kept.
+/// Yields tokens one by one. They are never collected, because a text can have millions.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     input: LocatingSlice<&'a str>,
@@ -50,7 +50,7 @@ pub(super) struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Lexer<'a> {
         let mut lexer = Lexer { input: LocatingSlice::new(text), mistakes: Vec::new(), after_link: false };
-        // Editors on Windows put a byte order mark in front; it says nothing.
+        // Windows editors write a byte order mark at the start; it has no meaning.
         lexer.eat('\u{feff}');
         lexer
     }
@@ -82,7 +82,7 @@ impl<'a> Lexer<'a> {
         std::mem::take(&mut self.mistakes)
     }
 
-    /// A bare word or a setting. What stands before `=` is a key only if it looks like one: `in/a=b.png` is a word.
+    /// A bare word or a setting. Text before `=` is a key only if it looks like one: `in/a=b.png` is a word.
     fn word(&mut self) -> Lexeme<'a> {
         let before = self.input.checkpoint();
         let start = self.position();
@@ -104,11 +104,11 @@ impl<'a> Lexer<'a> {
             let expected = "expected `key=value` without spaces";
             self.report(Mistake::new("nothing before `=`", expected).at(Some(at)));
         } else if value.is_none() {
-            let mistake = Mistake::new(format!("`{shown}=` has no value"), "expected a value right behind `=`");
+            let mistake = Mistake::new(format!("`{shown}=` has no value"), "expected a value right after `=`");
             self.report(mistake.at(Some(at)).help(format!("write {shown}=\"\" for an empty one")));
         } else if spaced {
-            let mistake = Mistake::new("space beside `=`", "expected `key=value` without spaces");
-            self.report(mistake.at(Some(at)).help("put text with spaces or `=` in it into quotes"));
+            let mistake = Mistake::new("space around `=`", "expected `key=value` without spaces");
+            self.report(mistake.at(Some(at)).help("quote text that contains spaces or `=`"));
         }
         let reported = spaced || key.is_empty() || value.is_none();
         Lexeme::Setting { key, key_at, value, reported }
@@ -124,7 +124,7 @@ impl<'a> Lexer<'a> {
         Some((value, start..self.position()))
     }
 
-    /// `sigma= 2` is one mistake, not two: the value is taken along, unless it is a setting of its own.
+    /// Takes the value of `sigma= 2`, so that it is one mistake and not two, unless it is a setting itself.
     fn late_value(&mut self) -> Option<(Cow<'a, str>, Range<usize>)> {
         let before = self.input.checkpoint();
         self.take_while(is_inline_space);
@@ -164,7 +164,7 @@ impl<'a> Lexer<'a> {
                     text.to_mut().push_str(more);
                 }
                 None => {
-                    let mistake = Mistake::new("this quote is never closed", "expected another `\"` further on");
+                    let mistake = Mistake::new("this quote is never closed", "expected a closing `\"`");
                     self.report(mistake.at(Some(open..open + 1)).help(r#"write \" for a quote inside quotes"#));
                     return text;
                 }
@@ -183,7 +183,7 @@ impl<'a> Lexer<'a> {
             return Lexeme::Link { policy, depth };
         }
         if spaced {
-            // No kind begins with a brace, so this one can only be meant for the link.
+            // No kind starts with a brace, so this one belongs to the link.
             let at = start..self.position();
             self.report(Mistake::new("space between `!` and `{`", "expected `!{` without a space").at(Some(at)));
         }
@@ -195,7 +195,7 @@ impl<'a> Lexer<'a> {
             let word_start = self.position();
             let word = self.take_while(|c| in_word(c) && c != '}');
             let at = word_start..self.position();
-            // Without the closing brace only what must be an option is one; the rest is the next item.
+            // Without the closing brace only a word that must be an option is one; the rest is the next item.
             let option = closed || count == 0 && word.parse::<Policy>().is_ok() || word.starts_with("depth=");
             if word.is_empty() || !option {
                 self.input.reset(&before);
@@ -206,7 +206,7 @@ impl<'a> Lexer<'a> {
                 1 => policy = self.policy(word, at),
                 2 => depth = self.depth(word, at),
                 3 => {
-                    let mistake = Mistake::new(format!("one word too many: `{}`", clip(word)), "expected `}`");
+                    let mistake = Mistake::new(format!("unexpected word `{}`", clip(word)), "expected `}`");
                     self.report(mistake.at(Some(at)));
                 }
                 _ => {}
@@ -217,13 +217,13 @@ impl<'a> Lexer<'a> {
             let mistake = Mistake::new("`!{` is not closed", "expected `}` on the same line");
             self.report(mistake.at(Some(start..end)).help("a link is `!` or `!{policy depth=N}`"));
         } else if count == 0 {
-            let mistake = Mistake::new("a link without its policy", "expected latest, queue or lossless");
+            let mistake = Mistake::new("a link without a policy", "expected latest, queue or lossless");
             self.report(mistake.at(Some(start..end + 1)).help("write `!` to leave the policy to the planner"));
         }
         Lexeme::Link { policy, depth }
     }
 
-    /// Whether the brace that was just opened is closed on its line.
+    /// True if the brace that was just opened is closed on its line.
     fn closes_brace(&mut self) -> bool {
         let before = self.input.checkpoint();
         self.take_while(|c| c != '}' && (in_word(c) || is_inline_space(c)));
@@ -247,7 +247,7 @@ impl<'a> Lexer<'a> {
             self.report(mistake.at(Some(at)));
             return None;
         };
-        // A sign is not part of the grammar, though Rust would read one.
+        // A sign is not part of the grammar, although Rust would parse it.
         let depth = number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse().ok()).flatten();
         let depth = depth.filter(|n| (1..=MAX_DEPTH).contains(n));
         if depth.is_none() {
@@ -256,7 +256,7 @@ impl<'a> Lexer<'a> {
         depth
     }
 
-    /// Skips space, line ends and comments; says whether a line ended.
+    /// Skips spaces, line ends and comments; returns true if a line ended.
     fn skip_blank(&mut self) -> bool {
         let mut line_ended = false;
         loop {

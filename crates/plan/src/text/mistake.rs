@@ -1,9 +1,8 @@
-//! Mistakes: what is wrong in a text, where, and what would be right.
+//! Mistakes in a text: what is wrong, where, and the remedy; and how they are displayed with the text and a caret.
 //!
-//! Owns the list of mistakes of one reading and how it is shown: the text, a caret, the remedy.
-//! Does not find mistakes; the readers and the checker do, and put all they find here at once.
+//! The readers and the checker find mistakes and report all of them together.
 //!
-//! Always: a list of mistakes that is returned as an error has at least one in it.
+//! Invariant: a list of mistakes returned as an error is not empty.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,47 +10,45 @@ use std::sync::Arc;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
-/// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// What is wrong, in one line.
+    /// The problem in one line.
     pub title: String,
-    /// Where in the text, where there is one.
+    /// The place in the text, if there is a text.
     pub span: Option<Range<usize>>,
-    /// What was expected there.
+    /// The expected text.
     pub expected: String,
-    /// The help: the nearest name, the edit that helps.
+    /// The remedy: the nearest name or an edit.
     pub help: Option<String>,
 }
 
 impl Mistake {
-    /// A mistake with no place yet.
+    /// A mistake without a span.
     pub fn new(title: impl Into<String>, expected: impl Into<String>) -> Mistake {
         Mistake { title: title.into(), span: None, expected: expected.into(), help: None }
     }
 
-    /// Says where.
+    /// Sets the span.
     #[must_use]
     pub fn at(mut self, span: Option<Range<usize>>) -> Mistake {
         self.span = span;
         self
     }
 
-    /// Adds the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Mistake {
         self.help = Some(help.into());
         self
     }
 
-    /// Replaces the remedy by a hint, if there is one.
+    /// Replaces the remedy if there is a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: Option<String>) -> Mistake {
         self.help = hint.or(self.help);
         self
     }
 
-    /// Suggests the nearest known name, where there is one.
+    /// Suggests the nearest known name, if there is one.
     #[must_use]
     pub fn nearest(self, name: Option<&str>) -> Mistake {
         match name {
@@ -61,22 +58,20 @@ impl Mistake {
     }
 }
 
-/// A text that is read, with the name it goes by in messages.
+/// A text with its name in messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
-    /// What it is called: a file name, or `pipeline` for text given directly.
+    /// A file name, or `pipeline` for text given directly.
     pub name: Arc<str>,
-    /// The text.
     pub text: Arc<str>,
 }
 
 impl SourceText {
-    /// A text under a name.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> SourceText {
         SourceText { name: name.into(), text: text.into() }
     }
 
-    /// Shows a place in it, with a caret and this below: for what only turned out to be wrong after it was read.
+    /// Shows a span with a caret and these words below it. For errors found only after reading.
     pub fn show(&self, place: &Range<usize>, words: &str, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[Group::with_level(Level::ERROR).element(self.snippet(place, words))])
@@ -89,24 +84,24 @@ impl SourceText {
     }
 }
 
-/// Every mistake found in one reading.
+/// All mistakes of one reading.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mistakes {
-    /// The text, where there was one.
+    /// `None` for a graph built in code.
     pub source: Option<SourceText>,
-    /// What is wrong in it, in the order of the text.
+    /// In the order of the text.
     pub list: Vec<Mistake>,
 }
 
 crate::debug_as_display!(Mistakes);
 
-/// More mistakes than this are counted, not shown.
+/// Mistakes beyond this many are counted, not shown.
 const SHOWN: usize = 20;
-/// How much of a line is shown on either side of a mistake.
+/// Bytes of a line shown on each side of a mistake.
 const CONTEXT_BYTES: usize = 200;
 
 impl Mistakes {
-    /// Shows them, with colour for a terminal.
+    /// The mistakes as text, with colour for a terminal.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut shown: Vec<String> =
@@ -130,8 +125,8 @@ impl Mistakes {
     }
 }
 
-/// The lines around a span, cut to a readable length, and the span within them. A pipeline can be one line of a
-/// megabyte, and a span can come from a text that has changed since: both end in something that can be shown.
+/// The lines around a span, cut to a readable length, and the span within them. Any input gives a valid result: a
+/// pipeline can be one line of a megabyte, and a span can belong to a text that has changed since.
 fn window<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, usize, Range<usize>) {
     let floor = |mut at: usize| {
         at = at.min(text.len());

@@ -1,10 +1,10 @@
-//! Reading and printing graphs: the pipeline grammar, TOML, and the mistakes found on the way.
+//! Reading and printing graphs in both text forms: the pipeline grammar and TOML.
 //!
-//! Owns both text forms in both directions.
-//! Does not check what a graph means; it only asks the catalogue which kinds take a bare setting.
+//! The graph's meaning is checked elsewhere; the readers only need the catalogue to know which kinds take a bare
+//! setting.
 //!
-//! Always: a reading ends, whatever the text, with all that was wrong (up to a cap) and all that could be read;
-//! what is printed reads back as the same graph.
+//! Invariants: reading any text ends, with all mistakes (up to a limit) and all that could be read. Printed text reads
+//! back as the same graph.
 
 mod draft;
 pub(crate) mod foreign;
@@ -24,22 +24,21 @@ pub use toml_write::write_toml;
 
 use crate::graph::GraphSpec;
 
-/// What a text said: the graph as far as it could be read, and everything that was wrong.
+/// The graph as far as it could be read, and all mistakes.
 ///
-/// The graph is what the text says only when there are no mistakes.
+/// The spec is complete only if there are no mistakes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedGraph {
-    /// What could be read.
     pub spec: GraphSpec,
-    /// What was wrong, in the order of the text.
+    /// In the order of the text.
     pub mistakes: Vec<Mistake>,
 }
 
-/// Longer texts are refused unread.
+/// Longer texts are refused without reading them.
 const MAX_TEXT_BYTES: usize = 8 << 20;
-/// A text may have this many links: enough to feed eight inputs of every handler twice over.
+/// The maximum number of links in a text: enough to feed eight inputs of every handler twice over.
 const MAX_LINKS: usize = 16 * GraphSpec::MAX_HANDLERS;
-/// The deepest link that can be written.
+/// The maximum depth of a link.
 const MAX_DEPTH: u32 = crate::graph::LinkSpec::MAX_DEPTH;
-/// After this many mistakes a reading ends.
+/// Reading stops after this many mistakes.
 const MAX_MISTAKES: usize = 200;

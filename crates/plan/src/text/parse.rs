@@ -1,9 +1,9 @@
-//! Reads the pipeline grammar: tokens into chains of handlers, references and links.
+//! The parser of the pipeline grammar: turns tokens into chains of handlers, references and links.
 //!
-//! Owns where a chain begins and ends, and to which setting a bare value belongs.
-//! Does not refuse kinds, keys or values it does not know: the checker does, with the nearest name.
+//! Unknown kinds, keys and values are accepted here; the checker refuses them and suggests the nearest name. After a
+//! mistake the parser continues with what is certain, so that one mistake gives one message.
 //!
-//! Always: one step per token; after a mistake reading goes on with what is certain, so one mistake is one message.
+//! Invariant: one step per token.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub fn read_text(text: &str, catalog: &Catalog) -> ParsedGraph {
     for entry in catalog.entries() {
         let kind = kinds.entry(entry.name).or_default();
         kind.settings.extend(entry.settings.iter().map(|s| s.name));
-        // A source and a sink of one name usually agree on their bare setting.
+        // A source and a sink of the same name usually have the same bare setting.
         let bare = entry.bare.and_then(|key| entry.setting(key));
         kind.bare.extend(bare.filter(|s| kind.bare.iter().all(|b| b.name != s.name)));
     }
@@ -47,14 +47,14 @@ pub fn read_text(text: &str, catalog: &Catalog) -> ParsedGraph {
     TextReader { lexer, ahead, kinds, draft, item: None, linked: false, link: None }.read()
 }
 
-/// What the reader has to know of a kind.
+/// The properties of a kind that parsing needs.
 #[derive(Debug, Default)]
 struct KindPorts {
     bare: Vec<&'static Setting>,
     settings: Vec<&'static str>,
 }
 
-/// A link that waits for its right side.
+/// A link whose right side has not been read yet.
 #[derive(Debug)]
 struct Pending<'a> {
     from: Option<ChainItem<'a>>,
@@ -68,9 +68,9 @@ struct TextReader<'a> {
     ahead: LexToken<'a>,
     kinds: BTreeMap<&'static str, KindPorts>,
     draft: Draft<'a>,
-    /// The item that was read last in this chain.
+    /// The last item of this chain.
     item: Option<ChainItem<'a>>,
-    /// Whether that item has a link on its left.
+    /// True if that item has a link on its left.
     linked: bool,
     link: Option<Pending<'a>>,
 }
@@ -112,7 +112,7 @@ impl<'a> TextReader<'a> {
         }
     }
 
-    /// Plain space separates chains too, so a word after a handler may be its value or the next chain.
+    /// Chains can also be separated by spaces, so a word after a handler is its bare value or starts the next chain.
     fn word_after_handler(&mut self, index: usize, word: &'a str, at: Range<usize>) {
         let kind = self.kinds.get(self.draft.kind(index));
         let open = kind.map(|k| k.bare.as_slice()).unwrap_or_default();
@@ -196,14 +196,14 @@ impl<'a> TextReader<'a> {
         self.link = Some(Pending { from, policy, depth, at });
     }
 
-    /// Another tool's link: reported, and read as the link that was meant.
+    /// Reports another tool's link and reads it as the link that was meant.
     fn foreign_link(&mut self, word: &str, at: Range<usize>) {
         let mistake = Mistake::new(format!("`{word}` is not a link"), "expected `!`").at(Some(at.clone()));
         self.draft.report(mistake.help("link handlers with `!`: `pattern ! blur ! null`"));
         self.link(None, None, at);
     }
 
-    /// A kind or a reference that begins an item, after a link or as the first of a chain.
+    /// A kind or a reference that starts an item, after a link or at the start of a chain.
     fn begin(&mut self, word: &'a str, at: Range<usize>, otherwise: Option<usize>) {
         if self.item.is_some() {
             self.end_chain();
@@ -230,7 +230,8 @@ impl<'a> TextReader<'a> {
         }
         if let (Some(ChainItem::Ref(reference)), false) = (self.item.take(), self.linked) {
             let shown = clip(reference.name);
-            let mistake = Mistake::new(format!("`{shown}.` stands alone"), "expected a link beside a reference");
+            let mistake =
+                Mistake::new(format!("`{shown}.` has no link"), "expected a link before or after a reference");
             self.draft.report(mistake.at(Some(reference.at)).help(format!("write `{shown}. ! null`, say")));
         }
     }
@@ -242,10 +243,10 @@ impl<'a> TextReader<'a> {
 
     fn no_settings(&mut self, at: Range<usize>) {
         let mistake = Mistake::new("a reference takes no settings", "expected a link or the end of the chain");
-        self.draft.report(mistake.at(Some(at)).help("give them to the handler where it is made"));
+        self.draft.report(mistake.at(Some(at)).help("set them on the handler itself"));
     }
 
-    /// A value for which the handler has no place. An unknown kind is reported as such, and its values are not.
+    /// Reports a value that the handler cannot take. An unknown kind is reported elsewhere; its values are ignored.
     fn surplus(&mut self, index: usize, value: &str, at: Range<usize>) {
         let name = self.draft.kind(index);
         let Some(kind) = self.kinds.get(name) else {
@@ -253,7 +254,7 @@ impl<'a> TextReader<'a> {
         };
         let title = match kind.bare.as_slice() {
             [] => format!("`{name}` takes no bare value"),
-            [setting, ..] => format!("`{name}` has its bare value, `{}`, already", setting.name),
+            [setting, ..] => format!("`{name}` already has its bare value `{}`", setting.name),
         };
         let expected = match kind.settings.as_slice() {
             [] => "expected `!`, `;` or another handler".to_owned(),

@@ -1,9 +1,7 @@
 //! Prints a graph in the pipeline grammar.
 //!
-//! Owns which links are shown inside a chain, which as references, and what has to be quoted.
-//! Does not leave out what is default, nor look anything up: every setting is printed with its key.
-//!
-//! Always: handlers come in the graph's order, so that default names are the same when it is read again.
+//! Every setting is printed with its key, including defaults. Handlers come in the graph's order, so that default names
+//! stay the same when the text is read again.
 
 use std::fmt::{self, Write};
 
@@ -12,24 +10,24 @@ use crate::words::{OnError, Policy};
 
 /// Prints a graph in the pipeline grammar: one chain per line, then the links that are in no chain.
 ///
-/// Reading the result gives the same graph, provided that it has a handler and its words are words: kinds, keys,
-/// ports and names as [`is_name`](crate::is_name) has them, names unique, depths in their range. Neither form can say
-/// a depth without a policy, which only the builder can make; it is printed as `lossless`, the policy that waits
-/// instead of dropping.
+/// Reading the result gives the same graph if it has a handler, kinds, keys, ports and names satisfy
+/// [`is_name`](crate::is_name), names are unique, and depths are in range. Neither text form can express a depth
+/// without a policy, which only the builder can make. It is printed as `lossless`, the policy that waits instead of
+/// dropping.
 pub fn write_text(spec: &GraphSpec) -> String {
     let mut out = String::new();
     print(spec, &mut out).expect("writing to a string cannot fail");
     out
 }
 
-/// The policy a link is printed with: a depth needs one.
+/// The printed policy of a link: a depth needs one.
 pub(super) fn printed_policy(link: &LinkSpec) -> Option<Policy> {
     link.policy.or(link.depth.map(|_| Policy::Lossless))
 }
 
 fn print(spec: &GraphSpec, out: &mut String) -> fmt::Result {
     let handlers = spec.handlers();
-    // The link into each handler that can stand in its chain; of several equal ones only the first.
+    // For each handler, the link into it that is printed in its chain; among equal links only the first.
     let mut into: Vec<Option<&LinkSpec>> = vec![None; handlers.len()];
     let mut others = Vec::new();
     for link in spec.links() {
@@ -91,14 +89,14 @@ fn print_link(link: &LinkSpec, out: &mut String) -> fmt::Result {
 }
 
 fn print_ref(names: &[String], end: &LinkEnd, out: &mut String) -> fmt::Result {
-    // An id from another graph has no name here; the checker says so, printing must not end the program.
+    // A handler id from another graph has no name here. The checker reports it; printing must not panic.
     let name = names.get(end.handler.0).map_or("?", String::as_str);
     write!(out, "{name}.{}", end.port.as_deref().unwrap_or_default())
 }
 
 fn print_value(value: &str, out: &mut String) {
     let special = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '!' | ';' | '"');
-    // A `#` here would not start a comment, but it looks as if it did.
+    // A `#` here would not start a comment, but looks like one.
     if !value.is_empty() && !value.starts_with('#') && !value.contains(special) {
         out.push_str(value);
         return;

@@ -1,9 +1,6 @@
-//! Reads a graph written as TOML.
+//! Reads a graph written as TOML: its keys, and typed values as the text of settings.
 //!
-//! Owns which keys there are and how TOML's typed values become the text of a setting.
-//! Does not parse TOML, nor follow references: the `toml` crate and the draft do.
-//!
-//! Always: a setting has the same text as in the pipeline grammar: `2` is "2", `[1, 0.5]` is "1,0.5".
+//! Invariant: a setting has the same text as in the pipeline grammar: `2` is "2", `[1, 0.5]` is "1,0.5".
 
 use std::ops::Range;
 
@@ -48,11 +45,12 @@ pub fn read_toml(text: &str) -> ParsedGraph {
     }
 }
 
-/// Collecting every syntax error costs memory for each of them, which a hostile text can have millions of.
+/// Limit on the text for which all syntax errors are collected. Each costs memory, and a hostile text can have
+/// millions.
 const MAX_RECOVERED_BYTES: usize = 256 << 10;
 
-/// What is wrong with the TOML itself, and nothing else: a table cut short by a missing quote would only give messages
-/// about the cut.
+/// Reports only the syntax errors of the TOML. A table cut short by a missing quote would only give misleading
+/// messages.
 fn syntax_mistakes(text: &str, mut draft: Draft<'_>, first: toml::de::Error) -> ParsedGraph {
     let errors = match text.len() {
         ..=MAX_RECOVERED_BYTES => DeTable::parse_recoverable(text).1,
@@ -98,7 +96,7 @@ impl<'a> TomlReader<'a> {
         };
         self.known_keys("a handler", table, &["kind", "name", "on-error", "settings"]);
         let kind = self.required(value, table, "kind", "a handler");
-        // Without a kind the rest still holds names that others refer to.
+        // Without a kind, its name is still needed for references.
         let (kind, at) = kind.unwrap_or(("", value.span()));
         let Some(index) = self.draft.add(kind, at) else {
             return;
@@ -164,11 +162,11 @@ impl<'a> TomlReader<'a> {
         let Some((word, at)) = self.required(link, table, key, "a link") else {
             return ChainItem::Broken;
         };
-        // A name alone stands for `name.`: beside `from` and `to` there is nothing to tell it from.
+        // A plain name means `name.`: after `from` and `to` it cannot be anything else.
         let reference = Reference::read(word, at.clone()).or_else(|| Reference::whole(word, at.clone()));
         reference.map_or_else(
             || {
-                let title = format!("`{}` is no end of a link", clip(word));
+                let title = format!("`{}` is not an end of a link", clip(word));
                 self.draft.report(Mistake::new(title, "expected `name` or `name.port`").at(Some(at)));
                 ChainItem::Broken
             },
@@ -187,7 +185,7 @@ impl<'a> TomlReader<'a> {
         }
     }
 
-    /// The tables under a key, none where it is missing.
+    /// The tables under a key; none if it is missing.
     fn tables(&mut self, table: &'a DeTable<'a>, key: &str) -> impl Iterator<Item = &'a TomlValue<'a>> + use<'a> {
         let array = table.get(key).and_then(|value| {
             let array = value.get_ref().as_array();
@@ -235,7 +233,7 @@ impl<'a> TomlReader<'a> {
     }
 }
 
-/// A setting's value as the text it would have in the pipeline grammar.
+/// A setting's value as its text in the pipeline grammar.
 fn setting_text(value: &TomlValue<'_>) -> Result<String, Mistake> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text.as_ref().to_owned()),
@@ -273,7 +271,8 @@ fn number_text(value: &TomlValue<'_>) -> Result<String, Mistake> {
         }
         _ => (None, "expected a number"),
     };
-    let mistake = || Mistake::new(format!("{} that does not fit", article(value)), expected).at(Some(value.span()));
+    let mistake =
+        || Mistake::new(format!("{} that is not valid here", article(value)), expected).at(Some(value.span()));
     text.ok_or_else(mistake)
 }
 
@@ -295,13 +294,13 @@ fn read_depth(value: &TomlValue<'_>) -> Result<u32, Mistake> {
     Err(depth_mistake(&shown, value.span()))
 }
 
-/// A value's type with its article, as a sentence needs it.
+/// A value's type with its article, for messages.
 fn article(value: &TomlValue<'_>) -> &'static str {
     match value.get_ref() {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a whole number",
         DeValue::Float(_) => "a number",
-        DeValue::Boolean(_) => "a truth value",
+        DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date or time",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",

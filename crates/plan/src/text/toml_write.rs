@@ -1,9 +1,6 @@
-//! Prints a graph as TOML.
+//! Prints a graph as TOML, with handlers and links in the graph's order.
 //!
-//! Owns which TOML type a setting's text is given and how strings are escaped.
-//! Does not order or leave out anything: handlers and links come as the graph has them.
-//!
-//! Always: a value is written as a number, truth value or list only where reading that gives the same text.
+//! Invariant: a value is written as a number, boolean or list only if reading it gives the same text.
 
 use std::fmt::{self, Write};
 
@@ -98,10 +95,10 @@ fn print_value(value: &str, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-/// Whether TOML reads this text as a number that prints as the same text: `2` and `0.5`, not `007`, `1e3` or `2.50`.
+/// True if TOML reads this text as a number that prints as the same text: `2` and `0.5`, not `007`, `1e3` or `2.50`.
 fn is_canonical_number(text: &str) -> bool {
     let whole = text.parse::<i64>().is_ok_and(|n| n.to_string() == text);
-    // Without its point a number is an integer to TOML, and may be too large for one.
+    // A number without a point is an integer in TOML, and may be too large for one.
     whole || text.contains('.') && text.parse::<f64>().is_ok_and(|n| n.is_finite() && n.to_string() == text)
 }
 

@@ -1,10 +1,10 @@
-//! Capability sets: what a port could carry, and the algebra that meets two of them.
+//! Capability sets: what a port can carry, and the algebra over them: intersection, union, fixation and the explanation
+//! of an empty intersection.
 //!
-//! Owns alternatives, their intersection, union, fixation and the explanation of an empty meeting.
-//! Does not insert converters or transfers: it only says along which dimension two ports do not meet.
+//! This module only reports the dimensions in which two ports are incompatible; negotiation inserts the converters.
 //!
-//! Always: a set means the points it contains; every operation is defined by those points, and no result depends on
-//! the order in which alternatives were given.
+//! Invariants: a set means the points that it contains, and every operation is defined by those points. No result
+//! depends on the order in which alternatives were given.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,24 +14,20 @@ use super::{Content, DType, Format, FrameDesc, Rate, Size, Space, SpaceSet, Tens
 /// An inclusive range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interval<T> {
-    /// The least member.
     pub min: T,
-    /// The greatest member.
     pub max: T,
 }
 
 impl<T: Copy + Ord> Interval<T> {
-    /// From `min` to `max`, both included.
+    /// Both ends are included.
     pub const fn new(min: T, max: T) -> Interval<T> {
         Interval { min, max }
     }
 
-    /// Exactly one value.
     pub const fn only(value: T) -> Interval<T> {
         Interval { min: value, max: value }
     }
 
-    /// Whether the value lies within.
     pub fn contains(&self, value: T) -> bool {
         self.min <= value && value <= self.max
     }
@@ -52,17 +48,15 @@ impl<T: fmt::Display + PartialEq> fmt::Display for Interval<T> {
     }
 }
 
-/// Every side a picture can have.
+/// Every width or height that a frame can have.
 pub const ANY_SIDE: Interval<u32> = Interval::new(1, Size::MAX_SIDE);
 
-/// The type of a port, without its details.
+/// The type of a port without its details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortType {
-    /// Carries pictures.
     Video,
-    /// Carries tensors.
     Tensor,
-    /// Carries small host-side values.
+    /// Small values in host memory.
     Data,
 }
 
@@ -83,33 +77,26 @@ impl fmt::Display for PortType {
     }
 }
 
-/// What kind of thing is carried, with the freedom left in it.
+/// The media that a port can carry, as ranges.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Media {
-    /// Pictures of any of these formats, sizes and rates.
+    /// Frames of any of these formats, sizes and rates.
     Video {
-        /// Possible formats.
         formats: BTreeSet<Format>,
-        /// Possible widths.
         width: Interval<u32>,
-        /// Possible heights.
         height: Interval<u32>,
-        /// Possible rates; none means any, also an unknown one.
+        /// `None` means any rate, including an unknown one.
         rate: Option<Interval<Rate>>,
     },
-    /// Tensors of any of these types and shapes.
     Tensor {
-        /// Possible element types.
         dtypes: BTreeSet<DType>,
-        /// Possible extents along each axis; none means any rank.
+        /// Extents along each axis; `None` means any rank.
         dims: Option<Vec<Interval<u32>>>,
     },
-    /// Data.
     Data,
 }
 
 impl Media {
-    /// The port type this belongs to.
     pub fn port_type(&self) -> PortType {
         match self {
             Media::Video { .. } => PortType::Video,
@@ -118,7 +105,7 @@ impl Media {
         }
     }
 
-    /// Video of these formats, any size, any rate.
+    /// Video of these formats at any size and rate.
     pub fn video(formats: impl IntoIterator<Item = Format>) -> Media {
         Media::Video { formats: formats.into_iter().collect(), width: ANY_SIDE, height: ANY_SIDE, rate: None }
     }
@@ -141,20 +128,16 @@ impl Media {
     }
 }
 
-/// A dimension along which two capability sets can fail to meet.
+/// A dimension in which two capability sets can be incompatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimension {
     /// Video, tensor or data.
     PortType,
-    /// Memory space.
     Space,
-    /// Pixel format.
     Format,
     /// Width or height.
     Size,
-    /// Frame rate.
     Rate,
-    /// Element type.
     DType,
     /// Extents of a tensor.
     Dims,
@@ -177,9 +160,7 @@ impl fmt::Display for Dimension {
 /// One alternative: any of these spaces with any of this media.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cap {
-    /// Possible memory spaces.
     pub spaces: SpaceSet,
-    /// Possible media.
     pub media: Media,
 }
 
@@ -198,7 +179,7 @@ impl Cap {
             }
     }
 
-    /// What both alternatives allow, or every dimension along which they miss each other.
+    /// The intersection of two alternatives, or every dimension in which they are incompatible.
     fn meet(&self, other: &Cap) -> Result<Cap, Vec<Dimension>> {
         let mut missed = Vec::new();
         let spaces = self.spaces.intersect(other.spaces);
@@ -281,7 +262,7 @@ impl Cap {
             }
     }
 
-    /// Whether this alternative allows the content in the space. An unknown rate fits only an open one.
+    /// True if this alternative allows the content in the space. An unknown rate only fits an open rate.
     fn contains(&self, space: Space, content: &Content) -> bool {
         self.covers(&Cap { spaces: SpaceSet::only(space), media: Media::exactly(content) })
     }
@@ -314,15 +295,15 @@ impl fmt::Display for Cap {
     }
 }
 
-/// A capability set: any one of its alternatives.
+/// A capability set: a union of alternatives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Caps(Vec<Cap>);
 
 impl Caps {
-    /// Nothing is possible.
+    /// The empty set.
     pub const NONE: Caps = Caps(Vec::new());
 
-    /// The set of these alternatives. Empty ones and ones that another covers are left out.
+    /// The set of these alternatives, without empty ones and ones that another covers.
     pub fn any_of(caps: impl IntoIterator<Item = Cap>) -> Caps {
         let mut kept: Vec<Cap> = caps.into_iter().filter(|c| !c.is_empty()).collect();
         kept.sort();
@@ -337,41 +318,37 @@ impl Caps {
         Caps(kept)
     }
 
-    /// One alternative.
+    /// A set with one alternative.
     pub fn one(spaces: SpaceSet, media: Media) -> Caps {
         Caps::any_of([Cap { spaces, media }])
     }
 
-    /// The alternatives, in a fixed order.
+    /// The alternatives in a fixed order.
     pub fn alternatives(&self) -> &[Cap] {
         &self.0
     }
 
-    /// Whether nothing is possible.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What both sets allow.
     #[must_use]
     pub fn intersect(&self, other: &Caps) -> Caps {
         Caps::any_of(self.pairs(other).filter_map(|(a, b)| a.meet(b).ok()))
     }
 
-    /// What either set allows.
     #[must_use]
     pub fn union(&self, other: &Caps) -> Caps {
         Caps::any_of(self.0.iter().chain(&other.0).cloned())
     }
 
-    /// Whether the set allows this content in this space.
+    /// True if the set allows this content in this space.
     pub fn contains(&self, space: Space, content: &Content) -> bool {
         self.0.iter().any(|c| c.contains(space, content))
     }
 
-    /// Why the two sets do not meet: the dimensions missed by the pair of alternatives that comes closest.
-    /// Empty exactly when they do meet. Two sets of which one allows nothing miss each other in every way,
-    /// which is said as [`Dimension::PortType`].
+    /// The dimensions in which the two sets are incompatible, for the closest pair of alternatives. Empty exactly if
+    /// the sets intersect. If one of the sets is empty, the result is [`Dimension::PortType`].
     pub fn explain(&self, other: &Caps) -> Vec<Dimension> {
         let mut closest: Option<Vec<Dimension>> = None;
         for (a, b) in self.pairs(other) {
@@ -387,8 +364,8 @@ impl Caps {
         closest.unwrap_or_else(|| vec![Dimension::PortType])
     }
 
-    /// Picks one point, by rank: gpu before cpu, formats and element types in their listed order, the largest
-    /// size, the highest rate. None exactly when the set is empty.
+    /// Picks one point by rank: gpu before cpu, formats and element types in their listed order, the largest size, the
+    /// highest rate. `None` exactly if the set is empty.
     pub fn fixate(&self) -> Option<(Space, Content)> {
         self.0.iter().map(Cap::fixate).min_by(|a, b| rank(a).cmp(&rank(b)))
     }
@@ -398,7 +375,7 @@ impl Caps {
     }
 }
 
-/// What [`Caps::fixate`] compares: less is better.
+/// The sort key of [`Caps::fixate`]; less is better.
 type Rank = (Space, PortType, u8, std::cmp::Reverse<(u32, u32)>, std::cmp::Reverse<Option<Rate>>, Vec<u32>);
 
 fn rank((space, content): &(Space, Content)) -> Rank {

@@ -1,28 +1,23 @@
-//! What travels over a link once everything is decided: a frame, a tensor or plain data.
+//! The content of a link: a frame, a tensor or plain data, with its size in bytes.
 //!
-//! Owns the descriptions and their sizes in bytes.
-//! Does not say what a port could carry instead: that is a capability set.
-//!
-//! Always: a description is complete; nothing in it is left open but an unknown rate.
+//! A description is complete: only the rate may be unknown. [`Caps`](super::Caps) describe what a port could carry.
 
 use std::fmt;
 
 use super::{Format, Rate, Size};
 
-/// A video frame, described.
+/// Format, size and rate of a video frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FrameDesc {
-    /// How its pixels are stored.
     pub format: Format,
-    /// Its width and height.
     pub size: Size,
-    /// How many a second; none where the source cannot say.
+    /// Frames per second; `None` if the source does not know.
     pub rate: Option<Rate>,
 }
 
 /// The element type of a tensor.
 ///
-/// Elements lie in memory without gaps. On the device the last word of a tensor is padded with zeros.
+/// Elements are stored without gaps. On the device the last word of a tensor is padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DType {
     /// 32-bit float.
@@ -40,10 +35,10 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every element type, best first.
+    /// Best first.
     pub const ALL: [DType; 6] = [DType::F32, DType::F16, DType::I32, DType::U32, DType::U8, DType::I8];
 
-    /// The word used in text: the name of the Rust type.
+    /// The name of the Rust type, as used in text.
     pub const fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
@@ -64,12 +59,11 @@ impl DType {
         }
     }
 
-    /// Elements in one device word, which has 4 bytes.
+    /// Elements in one device word of 4 bytes.
     pub const fn per_word(self) -> usize {
         4 / self.bytes()
     }
 
-    /// Whether elements have fractions.
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F32 | DType::F16)
     }
@@ -81,33 +75,30 @@ impl fmt::Display for DType {
     }
 }
 
-/// A tensor, described.
+/// Element type, shape and rate of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TensorDesc {
-    /// Type of its elements.
     pub dtype: DType,
-    /// Its extent along each axis, outermost first.
+    /// The extent along each axis, outermost first.
     pub dims: Vec<u32>,
-    /// How many a second; none where that is not known.
+    /// Tensors per second; `None` if unknown.
     pub rate: Option<Rate>,
 }
 
-/// What a link carries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Content {
-    /// Pictures.
     Video(FrameDesc),
-    /// Named arrays of numbers.
+    /// Arrays of numbers.
     Tensor(TensorDesc),
-    /// Small host-side values: detections, text, events. Never in need of a transfer.
+    /// Small values in host memory: detections, text, events. They never need a transfer.
     Data {
-        /// How many a second; none where that is not known.
+        /// Items per second; `None` if unknown.
         rate: Option<Rate>,
     },
 }
 
 impl Content {
-    /// Bytes of one item, padding included; 0 for data.
+    /// Bytes of one item including padding; 0 for data.
     pub fn bytes(&self) -> u64 {
         match self {
             Content::Video(frame) => frame.format.frame_bytes(frame.size),
@@ -121,7 +112,7 @@ impl Content {
         }
     }
 
-    /// Items per second, where known.
+    /// Items per second; `None` if unknown.
     pub fn rate(&self) -> Option<Rate> {
         match self {
             Content::Video(frame) => frame.rate,
@@ -130,7 +121,7 @@ impl Content {
         }
     }
 
-    /// The frame, if this is one.
+    /// The frame if this is video.
     pub fn frame(&self) -> Option<&FrameDesc> {
         match self {
             Content::Video(frame) => Some(frame),
@@ -138,7 +129,7 @@ impl Content {
         }
     }
 
-    /// How many elements one item has to be gone through: pixels of a frame, elements of a tensor.
+    /// Elements of one item: pixels of a frame, elements of a tensor.
     pub fn elements(&self) -> u64 {
         match self {
             Content::Video(frame) => frame.size.pixels(),

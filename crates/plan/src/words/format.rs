@@ -1,9 +1,7 @@
 //! Pixel formats and their layout in memory.
 //!
-//! Owns the list of formats, their rank and the byte layout of their planes.
-//! Does not convert pixels: that is a handler.
-//!
-//! Always: a plane starts at a multiple of 256 bytes and a row takes a multiple of 4, in every memory space.
+//! Invariants: a plane starts at a multiple of 256 bytes and a row takes a multiple of 4 bytes, in every memory space.
+//! Handlers convert pixels between formats.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +10,12 @@ use serde::Serialize;
 
 use super::Size;
 
-/// How the pixels of a frame are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// Four interleaved bytes a pixel: red, green, blue, straight alpha. All processing happens here.
+    /// Four interleaved bytes per pixel: red, green, blue, straight alpha. All processing uses this format.
     Rgba8,
-    /// Three interleaved bytes a pixel.
+    /// Three interleaved bytes per pixel.
     Rgb8,
     /// Planar 4:4:4.
     I444,
@@ -33,7 +30,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format, best first: this order breaks ties.
+    /// Best first: this order breaks ties.
     pub const RANKED: [Format; 7] =
         [Format::Rgba8, Format::Rgb8, Format::I444, Format::I422, Format::I420, Format::Nv12, Format::Gray8];
 
@@ -50,12 +47,12 @@ impl Format {
         }
     }
 
-    /// Bytes of one frame of this size, padding included.
+    /// Bytes of one frame including padding.
     pub fn frame_bytes(self, size: Size) -> u64 {
         self.planes(size).last().map_or(0, |plane| plane.start + plane.stride * plane.rows)
     }
 
-    /// Where the planes of a frame of this size lie, in order.
+    /// The planes of a frame in order.
     pub fn planes(self, size: Size) -> impl Iterator<Item = Plane> {
         let (w, h) = (u64::from(size.width), u64::from(size.height));
         let (half_w, half_h) = (w.div_ceil(2), h.div_ceil(2));
@@ -79,16 +76,15 @@ impl Format {
     }
 }
 
-/// Where one plane of a frame lies.
+/// The position of one plane in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plane {
-    /// Its first byte in the frame.
+    /// Offset of the first byte in the frame.
     pub start: u64,
-    /// Bytes of a row that mean something.
+    /// Bytes of a row without padding.
     pub row_bytes: u64,
     /// Bytes from one row to the next.
     pub stride: u64,
-    /// How many rows it has.
     pub rows: u64,
 }
 
@@ -98,7 +94,6 @@ impl fmt::Display for Format {
     }
 }
 
-/// A word that names no pixel format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format `{0}`; expected rgba8, rgb8, i444, i422, i420, nv12 or gray8")]
 pub struct UnknownFormat(pub String);

@@ -1,7 +1,5 @@
-//! The words every other room speaks: spaces, formats, sizes, rates, content, capabilities and policies.
-//!
-//! Owns the vocabulary and its text forms.
-//! Does not own graphs, costs or decisions.
+//! The vocabulary of all crates, with its text forms: spaces, formats, sizes, rates, content, capabilities and
+//! policies.
 
 mod caps;
 mod content;

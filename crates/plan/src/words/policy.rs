@@ -1,27 +1,24 @@
-//! How a link delivers and what a failing handler does to its frame.
-//!
-//! Owns the two small vocabularies and their words.
-//! Does not decide depths: the planner does.
+//! Policies: how a link delivers, how a handler reacts to an error, and when a join ends. Depths are decided by the
+//! planner.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// What a link does when its consumer is slower than its producer; a greater one loses less.
+/// What a link does if its consumer is slower than its producer. A greater policy loses fewer frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// The newest frame wins; older ones are counted as dropped.
+    /// Keeps the newest frame; older ones are counted as dropped.
     Latest,
-    /// Bounded; the oldest frame is dropped and counted.
+    /// Bounded; drops the oldest frame and counts it.
     Queue,
     /// Bounded; the producer waits.
     Lossless,
 }
 
 impl Policy {
-    /// Every policy.
     pub const ALL: [Policy; 3] = [Policy::Latest, Policy::Queue, Policy::Lossless];
 
     /// The word used in text, TOML and JSON.
@@ -40,21 +37,20 @@ impl fmt::Display for Policy {
     }
 }
 
-/// What happens to the pipeline when a handler fails on a frame.
+/// What to do when a handler fails on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnError {
     /// The run ends with the error.
     #[default]
     Stop,
-    /// The frame is counted as failed and the next one is tried.
+    /// The frame is counted as failed and the run continues with the next one.
     Skip,
-    /// The frame is tried once more, then skipped.
+    /// The handler processes the frame once more; after a second failure the frame is skipped.
     Retry,
 }
 
 impl OnError {
-    /// Every reaction.
     pub const ALL: [OnError; 3] = [OnError::Stop, OnError::Skip, OnError::Retry];
 
     /// The word used in text and TOML.
@@ -77,7 +73,7 @@ impl fmt::Display for OnError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Until {
-    /// With its lead input; an input that ends before holds its last frame.
+    /// With its lead input. An input that ends earlier holds its last frame.
     #[default]
     Lead,
     /// With the first of its inputs to end.
@@ -85,7 +81,6 @@ pub enum Until {
 }
 
 impl Until {
-    /// Both rules.
     pub const ALL: [Until; 2] = [Until::Lead, Until::Shortest];
 
     /// The word used in text and TOML.
@@ -97,13 +92,10 @@ impl Until {
     }
 }
 
-/// A word that is none of the expected ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown word `{word}`; expected {expected}")]
 pub struct UnknownWord {
-    /// What was written.
     pub word: String,
-    /// What could have been.
     pub expected: &'static str,
 }
 

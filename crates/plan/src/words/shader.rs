@@ -1,64 +1,62 @@
-//! Shaders as data: the one thing that the room of kernels and the room of devices both know.
+//! Shaders as data: the type that the kernels crate produces and the GPU crate runs.
 //!
-//! Owns the description of a compute shader: its text, what it binds and how it is spread over a frame.
-//! Does not compose, validate or run it.
+//! The two crates do not know each other. Every kernel can therefore be tested without a device, and every device
+//! without vramp's kernels.
 //!
-//! Always: bindings are numbered in the order of the list: inputs, outputs, parameters last.
+//! Invariant: bindings are numbered in the order of the list: inputs, outputs, parameters last.
 
-/// What stands at a binding of a shader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Binding {
     /// A whole storage buffer that is read.
     Read,
     /// A whole storage buffer that is written, and may be read.
     Write,
-    /// A uniform buffer of parameters, of this many bytes.
+    /// A uniform buffer of parameters.
     Params {
-        /// Its size; a multiple of 16.
+        /// A multiple of 16.
         bytes: u32,
     },
 }
 
-/// How a kernel is spread over a device.
+/// How a kernel is distributed over a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Invocations of a workgroup.
+    /// Invocations per workgroup.
     pub workgroup: u32,
-    /// Neighbouring pixels that each of them computes.
+    /// Neighbouring pixels that each invocation computes.
     pub pixels_per_invocation: u32,
 }
 
 impl Variant {
-    /// Pixels that a workgroup covers.
     pub const fn per_workgroup(self) -> u32 {
         self.workgroup * self.pixels_per_invocation
     }
 }
 
 impl Default for Variant {
-    /// What every device takes: 64 invocations of four pixels.
+    /// The variant that every device supports: 64 invocations of four pixels.
     fn default() -> Self {
         Variant { workgroup: 64, pixels_per_invocation: 4 }
     }
 }
 
-/// A compute shader: text, bindings, workgroup.
+/// A compute shader with its bindings and workgroup.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shader {
-    /// What it is called in messages and traces.
+    /// Used in messages and traces.
     pub name: String,
-    /// Its WGSL, with one entry point, which is `main` in vramp's own; everything is in group 0.
+    /// WGSL with one entry point, which is `main` in vramp's own shaders. All bindings are in group 0.
     pub wgsl: String,
-    /// What it binds, in order.
+    /// In binding order.
     pub bindings: Vec<Binding>,
-    /// Pixels, or elements, that one workgroup covers.
+    /// Pixels or elements that one workgroup covers.
     pub per_workgroup: u32,
 }
 
 impl Shader {
-    /// Workgroups along x and y that cover this many pixels, where one dimension takes at most `most`.
-    /// The shader's flat index is `x + y * groups_x`; what lies beyond the last pixel must do nothing.
+    /// Workgroups along x and y that cover this many pixels, with at most `most` along each dimension. The shader's
+    /// flat index is `x + y * groups_x`; invocations beyond the last pixel must do nothing.
     pub fn grid(&self, pixels: u64, most: u32) -> [u32; 2] {
         let groups = pixels.div_ceil(u64::from(self.per_workgroup.max(1))).max(1);
         let rows = groups.div_ceil(u64::from(most.max(1)));

@@ -1,9 +1,6 @@
-//! Picture sizes and frame rates.
+//! Frame sizes and frame rates, with their ranges and text forms.
 //!
-//! Owns their ranges, their text forms and exact arithmetic on rates.
-//! Does not know formats or bytes.
-//!
-//! Always: a side is 1..=65,536 pixels; a rate is a reduced fraction above zero, compared exactly.
+//! Invariants: a side is 1..=65,536 pixels. A rate is a reduced fraction above zero and compares exactly.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,20 +8,18 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// Width and height of a picture in pixels.
+/// Width and height of a frame in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Size {
-    /// Pixels in a row.
     pub width: u32,
-    /// Rows.
     pub height: u32,
 }
 
 impl Size {
-    /// The longest side a picture can have.
+    /// The longest side that a frame can have.
     pub const MAX_SIDE: u32 = 65_536;
 
-    /// A size, if both sides are in range.
+    /// `None` if a side is out of range.
     pub const fn new(width: u32, height: u32) -> Option<Size> {
         if width == 0 || height == 0 || width > Size::MAX_SIDE || height > Size::MAX_SIDE {
             return None;
@@ -32,7 +27,6 @@ impl Size {
         Some(Size { width, height })
     }
 
-    /// How many pixels that is.
     pub const fn pixels(self) -> u64 {
         self.width as u64 * self.height as u64
     }
@@ -50,7 +44,6 @@ impl Serialize for Size {
     }
 }
 
-/// A word that is no picture size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size; expected WIDTHxHEIGHT with each side from 1 to {max}", max = Size::MAX_SIDE)]
 pub struct BadSize(pub String);
@@ -74,7 +67,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate `num / den`, reduced; none if either is zero.
+    /// The rate `num / den`, reduced; `None` if either is zero.
     pub const fn new(num: u32, den: u32) -> Option<Rate> {
         if num == 0 || den == 0 {
             return None;
@@ -86,12 +79,12 @@ impl Rate {
         Some(Rate { num: num / a, den: den / a })
     }
 
-    /// Frames in `den()` seconds.
+    /// Frames in [`Rate::den`] seconds.
     pub const fn num(self) -> u32 {
         self.num
     }
 
-    /// Seconds that `num()` frames take.
+    /// Seconds that [`Rate::num`] frames take.
     pub const fn den(self) -> u32 {
         self.den
     }
@@ -101,9 +94,9 @@ impl Rate {
         f64::from(self.num) / f64::from(self.den)
     }
 
-    /// The rate when only one frame in `n` is kept; none where the fraction no longer fits.
+    /// The rate if only one frame in `n` is kept; `None` if the fraction no longer fits in 32 bits.
     pub fn divided(self, n: u32) -> Option<Rate> {
-        // Reduce across first: 60/1 by 30 must not overflow on its way to 2/1.
+        // Reduce across first: dividing 60/1 by 30 must not overflow on the way to 2/1.
         let common = Rate::new(self.num, n)?;
         Rate::new(common.num, self.den.checked_mul(common.den)?)
     }
@@ -127,7 +120,6 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A word that is no frame rate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a frame rate; expected frames per second such as 30, 29.97 or 30000/1001")]
 pub struct BadRate(pub String);
@@ -141,7 +133,7 @@ impl FromStr for Rate {
         let rate = if let Some((num, den)) = word.split_once('/') {
             digits(num).zip(digits(den)).and_then(|(n, d)| Rate::new(n, d))
         } else if let Some((whole, part)) = word.split_once('.') {
-            // 29.97 is exactly 2997/100: a decimal is taken at its word.
+            // A decimal is exact: 29.97 is 2997/100.
             (!part.is_empty() && part.len() <= 6)
                 .then(|| digits(&format!("{whole}{part}")).and_then(|n| Rate::new(n, 10u32.pow(part.len() as u32))))
                 .flatten()

@@ -1,27 +1,22 @@
-//! Memory spaces: where a frame can live.
+//! Memory spaces: where a frame can be stored. The costs of a space are in the profile.
 //!
-//! Owns the list of spaces, their preference rank and sets of them.
-//! Does not know what a space costs: that is the device profile's.
-//!
-//! Always: the rank is explicit (gpu before cpu), never the order of some set's iteration.
+//! Invariant: the rank is explicit (gpu before cpu) and never depends on the iteration order of a set.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// A kind of memory that frames live in and handlers work on.
+/// A memory that stores frames and that handlers work on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Space {
-    /// Memory of the device.
     Gpu,
-    /// Memory of the host.
     Cpu,
 }
 
 impl Space {
-    /// Every space, best first: this order breaks ties.
+    /// Best first: this order breaks ties.
     pub const RANKED: [Space; 2] = [Space::Gpu, Space::Cpu];
 
     /// The word used in text, TOML and JSON.
@@ -32,7 +27,7 @@ impl Space {
         }
     }
 
-    /// The space on the far end of a transfer.
+    /// The other end of a transfer.
     #[must_use]
     pub const fn other(self) -> Space {
         match self {
@@ -48,7 +43,6 @@ impl fmt::Display for Space {
     }
 }
 
-/// A word that names no memory space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown memory space `{0}`; expected cpu or gpu")]
 pub struct UnknownSpace(pub String);
@@ -66,44 +60,34 @@ impl FromStr for Space {
 pub struct SpaceSet(u8);
 
 impl SpaceSet {
-    /// No space at all.
     pub const EMPTY: SpaceSet = SpaceSet(0);
-    /// Every space there is.
     pub const ALL: SpaceSet = SpaceSet(0b11);
-    /// Host memory only.
     pub const CPU: SpaceSet = SpaceSet(1 << Space::Cpu as u8);
-    /// Device memory only.
     pub const GPU: SpaceSet = SpaceSet(1 << Space::Gpu as u8);
 
-    /// The set of exactly this space.
     pub const fn only(space: Space) -> SpaceSet {
         SpaceSet(1 << space as u8)
     }
 
-    /// Whether the set has this space.
     pub const fn contains(self, space: Space) -> bool {
         self.0 & (1 << space as u8) != 0
     }
 
-    /// What both sets have.
     #[must_use]
     pub const fn intersect(self, other: SpaceSet) -> SpaceSet {
         SpaceSet(self.0 & other.0)
     }
 
-    /// What either set has.
     #[must_use]
     pub const fn union(self, other: SpaceSet) -> SpaceSet {
         SpaceSet(self.0 | other.0)
     }
 
-    /// The set without this space.
     #[must_use]
     pub const fn without(self, space: Space) -> SpaceSet {
         SpaceSet(self.0 & !(1 << space as u8))
     }
 
-    /// Whether there is nothing in it.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -1,11 +1,11 @@
-//! Tags: what the header of a stream says besides size, rate and format.
+//! Tags: the properties in a stream's header besides size, rate and format.
 //!
-//! Owns chroma siting, interlacing, pixel aspect and comments as values.
-//! Does not decide what a handler keeps of them: `decide` does, from the handler's entry.
+//! Chroma siting, interlacing, pixel aspect and comments are values here. `decide` determines from an entry which of
+//! them a handler keeps.
 //!
 //! Invariant: tags describe a stream, not a frame; they never change how a frame is stored.
 
-/// Where the chroma samples of a 4:2:0 picture lie among its luma samples.
+/// The position of the chroma samples of a 4:2:0 frame among its luma samples.
 ///
 /// Chroma sample k of an axis covers luma samples 2k and 2k + 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -15,53 +15,48 @@ pub enum Siting {
     Centre,
     /// On sample 2k horizontally, midway vertically (MPEG-2).
     Left,
-    /// On sample 2k horizontally; vertically Cr lies on line 2k and Cb on line 2k + 1 (PAL-DV).
+    /// On sample 2k horizontally; vertically Cr is on line 2k and Cb on line 2k + 1 (PAL-DV).
     Alternate,
 }
 
 impl Siting {
-    /// Every siting.
     pub const ALL: [Siting; 3] = [Siting::Centre, Siting::Left, Siting::Alternate];
 }
 
-/// How the lines of a picture belong to moments in time.
+/// Which lines of a frame were captured at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interlacing {
-    /// All lines are of one moment.
+    /// All lines belong to one moment.
     Progressive,
     /// The first line belongs to the earlier field.
     TopFirst,
     /// The second line belongs to the earlier field.
     BottomFirst,
-    /// Each frame says for itself.
+    /// Each frame declares its own interlacing.
     Mixed,
-    /// Not known.
     Unknown,
 }
 
 impl Interlacing {
-    /// Whether neighbouring lines may be of different moments.
+    /// True if neighbouring lines may belong to different moments.
     pub const fn has_fields(self) -> bool {
         matches!(self, Interlacing::TopFirst | Interlacing::BottomFirst | Interlacing::Mixed)
     }
 }
 
-/// Width to height of a pixel; 0:0 means that it is not known.
+/// Width to height of a pixel; 0:0 means unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PixelAspect {
-    /// Width.
     pub num: u32,
-    /// Height.
     pub den: u32,
 }
 
 impl PixelAspect {
     /// Pixels as wide as they are high.
     pub const SQUARE: PixelAspect = PixelAspect { num: 1, den: 1 };
-    /// Not known.
     pub const UNKNOWN: PixelAspect = PixelAspect { num: 0, den: 0 };
 
-    /// The aspect times a fraction of two products, reduced; none if it cannot be written in 32 bits.
+    /// The aspect times a fraction of two products, reduced; `None` if the result does not fit in 32 bits.
     pub fn times(self, num: [u32; 2], den: [u32; 2]) -> Option<PixelAspect> {
         let product = |one: u32, [two, three]: [u32; 2]| u128::from(one) * u128::from(two) * u128::from(three);
         let (num, den) = (product(self.num, num), product(self.den, den));
@@ -78,18 +73,16 @@ fn common_divisor(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// What a stream's header says besides size, rate and format. What it does not say is none.
+/// The properties of a stream's header besides size, rate and format; `None` if the header does not have them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct StreamTags {
-    /// How lines belong to moments.
     pub interlacing: Option<Interlacing>,
-    /// The shape of a pixel.
     pub aspect: Option<PixelAspect>,
-    /// The header's word for how chroma is stored.
+    /// The header's word for the chroma layout.
     pub chroma: Option<&'static str>,
-    /// Whether it says which range of levels is used.
+    /// True if the header declares the range of levels.
     pub says_range: bool,
-    /// Comments in their order: any bytes but spaces and line ends.
+    /// Comments in order: any bytes except spaces and line ends.
     pub comments: Vec<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the planner's tests share: a small catalogue of every sort of handler, and random graphs and profiles.
+//! Shared by the planner's tests: a small catalogue with every kind of handler, and random graphs and profiles.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use vramp_plan::catalog::{
 };
 use vramp_plan::{ANY_SIDE, Format, Graph, GraphSpec, HandlerSpec, Profile, Space};
 
-/// A small generator with a seed: the same graphs on every machine.
+/// A small seeded random generator that gives the same graphs on every machine.
 pub struct Random(u64);
 
 impl Random {
@@ -35,7 +35,7 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// A number between both, on a logarithmic scale.
+    /// A number between both bounds, on a logarithmic scale.
     pub fn scale(&mut self, low: f64, high: f64) -> f64 {
         let part = (self.next() % 10_000) as f64 / 10_000.0;
         low * (high / low).powf(part)
@@ -197,7 +197,7 @@ pub fn chain(kinds: &[&str]) -> GraphSpec {
     spec
 }
 
-/// A source whose frames meet again, one way held back by a delay: `join0.a` is the delayed one.
+/// A source whose frames meet again, with a delay on one branch: `join0.a` is the delayed input.
 pub fn diamond(source: HandlerSpec, frames: u32) -> GraphSpec {
     let mut spec = GraphSpec::new();
     let source = spec.add(source);
@@ -211,7 +211,7 @@ pub fn diamond(source: HandlerSpec, frames: u32) -> GraphSpec {
     spec
 }
 
-/// A source behind a delay, into a sink.
+/// A source, a delay and a sink.
 pub fn delayed(source: HandlerSpec, frames: u32) -> GraphSpec {
     let mut spec = GraphSpec::new();
     let source = spec.add(source);
@@ -222,7 +222,7 @@ pub fn delayed(source: HandlerSpec, frames: u32) -> GraphSpec {
     spec
 }
 
-/// A machine with random figures: ratios range so widely that every side wins sometimes.
+/// A machine with random figures. Their ratios vary so widely that each space wins sometimes.
 pub fn random_profile(random: &mut Random) -> Profile {
     let mut rates = || {
         let mut text = String::new();

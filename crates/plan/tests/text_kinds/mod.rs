@@ -26,7 +26,7 @@ static TEXT: Entry = Entry { name: "text", settings: &TEXT_SETTINGS, bare: Some(
 static INVERT: Entry = Entry { name: "invert", ..Entry::FILTER };
 static MIX_INPUTS: [Input; 2] = [Input { name: "a", ..Input::VIDEO }, Input { name: "b", ..Input::VIDEO }];
 static MIX: Entry = Entry { name: "mix", inputs: &MIX_INPUTS, ..Entry::FILTER };
-// Its eleventh sibling `blur` has the default name of the first of these.
+// The eleventh `blur` has the same default name as the first of these.
 static BLUR1: Entry = Entry { name: "blur1", ..Entry::FILTER };
 static NULL: Entry = Entry { name: "null", ..Entry::SINK };
 

@@ -1,9 +1,6 @@
-//! What waits behind an output, and for how long.
+//! Frames of one output that are alive at the same time because of their consumers. Sizes are not known here.
 //!
-//! Owns which frames of one output can be alive at once because of where they go.
-//! Does not know sizes or bytes: an output's frames are counted, whatever they are.
-//!
-//! Always: branches side by side share the newest frames; what was picked here and there is shared with nobody.
+//! Invariant: parallel branches share the newest frames. Frames picked by `every` are not shared.
 
 use crate::catalog::TransferDirection;
 use crate::words::{Policy, Space};
@@ -12,16 +9,16 @@ use super::super::lanes::LaneAssignment;
 use super::super::layout::UnitLayout;
 use super::super::net::Net;
 
-/// Frames of one output that are kept, the one that is being written included.
+/// Frames of one output that are kept, including the one being written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Retained {
-    /// Of the newest ones, which branches side by side share.
+    /// The newest ones, which parallel branches share.
     newest: u64,
-    /// Of ones picked here and there, which nobody shares.
+    /// Ones picked by `every`, which are not shared.
     picked: u64,
-    /// Whether it is only the newest frame of an input that does not lead.
+    /// True if it is only the newest frame of an input that is not the lead.
     pub(super) newest_only: bool,
-    /// Whether it only lies in rings of the device's lane that never fill, because who reads there comes first.
+    /// True if it is only in rings of the device lane that never fill, because their consumer runs first.
     pub(super) takes_turns: bool,
 }
 
@@ -40,22 +37,23 @@ impl Retained {
     }
 }
 
-/// How long frames stay, wire by wire.
+/// How long frames are kept, for each wire.
 pub(super) struct Waits<'a> {
     net: &'a Net<'a>,
     spaces: &'a [Space],
     layout: &'a UnitLayout,
     lanes: &'a LaneAssignment,
     batch: u64,
-    /// Whether a frame goes through alone, and links hold no more than they must.
+    /// True for the minimum: one frame at a time, and links hold no more than they must.
     least: bool,
-    /// Whether a node may leave its frame lying because somebody behind it waits.
+    /// True if a node may have to keep its frame because a consumer waits.
     may_wait: Vec<bool>,
-    /// What each node keeps that only passes frames on, and what is kept behind it: by itself, and fed by another lane.
+    /// For each node that passes frames on, the frames kept by it and after it: without and with a feed from another
+    /// lane.
     after: Vec<[Retained; 2]>,
 }
 
-/// The usual depth of links, of which a frame that goes through alone needs one.
+/// The default depth of links. One frame at a time needs a depth of one.
 const USUAL_DEPTH: u64 = 3;
 
 impl<'a> Waits<'a> {
@@ -85,12 +83,12 @@ impl<'a> Waits<'a> {
         waits
     }
 
-    /// Whether both ends run in one go.
+    /// True if both ends are in one segment.
     pub(super) fn is_inline(&self, wire: usize) -> bool {
         self.lanes.depth[wire] == 0 && self.layout.transfer_of[wire].is_none()
     }
 
-    /// Whether both ends are in the device's lane, which lets the later one go first.
+    /// True if both ends are in the device lane, which may run the later one first.
     fn is_within_device(&self, wire: usize) -> bool {
         let leaves = |at: usize| self.net.space_out(at, self.spaces[at]);
         let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
@@ -109,35 +107,35 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// Frames that are kept because of a wire, in the space where its producer leaves them.
+    /// Frames kept because of a wire, in the producer's space.
     pub(super) fn on(&self, wire: usize) -> Retained {
         match self.layout.transfer_of[wire].map(|transfer| &self.layout.transfers[transfer]) {
             None if self.lanes.depth[wire] == 0 => self.inline(wire, false),
             None => self.across(wire),
-            // They wait on the host, and those that were recorded until they are played.
+            // Frames wait on the host; recorded ones wait until they are played.
             Some(transfer) if transfer.direction == TransferDirection::Up => {
                 let depth = transfer.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
                 let hand = if self.least { 0 } else { self.batch };
                 let lossy = transfer.wires.iter().all(|w| !self.is_lossless(*w));
                 Waits::ring(depth, hand, lossy)
             }
-            // What comes down is copied: its memory on the device is done with when its submission is.
+            // A download copies the frame, so its device memory is free when the submission finishes.
             Some(_) => Retained::default(),
         }
     }
 
-    /// Frames on the device that are kept because of a wire behind an upload that the planner put there.
-    pub(super) fn behind_upload(&self, wire: usize, alone: bool) -> Retained {
+    /// Frames kept on the device because of a wire after an inserted upload.
+    pub(super) fn after_upload(&self, wire: usize, alone: bool) -> Retained {
         if alone || self.lanes.depth[wire] == 0 { self.inline(wire, false) } else { self.across(wire) }
     }
 
-    /// Frames on the host that are kept because of a wire behind a download.
-    pub(super) fn behind_download(&self, wire: usize) -> Retained {
+    /// Frames kept on the host because of a wire after a download.
+    pub(super) fn after_download(&self, wire: usize) -> Retained {
         self.across(wire)
     }
 
-    /// A ring between two lanes and what is taken from it. Of a lossless one the frame that is being written has a
-    /// place already; in any other the oldest gives way to it, and who reads may be far behind.
+    /// Frames of a ring between two lanes, plus those taken from it. In a lossless ring the frame being written already
+    /// has a slot. In any other ring it replaces the oldest, and the consumer may be far behind.
     fn ring(depth: u64, hand: u64, lossy: bool) -> Retained {
         let (newest, picked) = if lossy { (depth + 1, hand) } else { (depth + hand, 0) };
         Retained { newest, picked, ..Retained::default() }
@@ -155,7 +153,7 @@ impl<'a> Waits<'a> {
             let ring = Waits::ring(depth, 0, lossy);
             return Retained { newest: ring.newest + after.newest, picked: after.picked, ..Retained::default() };
         }
-        // On the device, what is read is used until its submission has finished: that is counted with those.
+        // A frame read on the device is in use until its submission has finished; `memory` counts it there.
         let hand = match self.net.nodes[to].entry.transfer {
             _ if self.least => 0,
             Some(TransferDirection::Up) => self.batch,
@@ -164,25 +162,25 @@ impl<'a> Waits<'a> {
         Waits::ring(depth, hand, lossy)
     }
 
-    /// A wire whose ends run in one go; `fed` where what comes there is from another lane.
+    /// A wire within one segment; `fed` is true if its frames come from another lane.
     fn inline(&self, wire: usize, fed: bool) -> Retained {
         let link = &self.net.wires[wire];
         let (to, node) = (link.to, &self.net.nodes[link.to]);
         let host = self.spaces[to] == Space::Cpu;
-        let lies = u64::from(host && (self.may_wait[to] || fed));
+        let waits = u64::from(host && (self.may_wait[to] || fed));
         if node.passes_on() {
             let after = self.after[to][usize::from(fed)];
-            let lies = if after.frames() > 0 { u64::from(host && self.may_wait[to]) } else { 0 };
-            return Retained { newest: after.newest + lies, ..after };
+            let waits = if after.frames() > 0 { u64::from(host && self.may_wait[to]) } else { 0 };
+            return Retained { newest: after.newest + waits, ..after };
         }
         if link.input != node.lead && node.inputs.len() > 1 {
-            // Kept until there is a newer one, which is on its way meanwhile.
+            // The frame is kept until a newer one arrives, which is being made in the meantime.
             return Retained { newest: if host { 2 } else { 1 }, picked: 0, newest_only: !host, ..Retained::default() };
         }
-        Retained { newest: lies, ..Retained::default() }
+        Retained { newest: waits, ..Retained::default() }
     }
 
-    /// What a node keeps that only passes frames on, and what is kept behind it.
+    /// Frames kept by a node that passes frames on, and after it.
     fn kept_after(&self, at: usize, fed: bool) -> Retained {
         let node = &self.net.nodes[at];
         let one = |w: &usize| if self.is_inline(*w) { self.inline(*w, fed) } else { self.on(*w) };

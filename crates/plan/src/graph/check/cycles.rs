@@ -1,4 +1,4 @@
-//! Checks that the links of a graph form no cycle, and finds the order in which its handlers run.
+//! Checks that the graph has no cycle and computes the running order of its handlers.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::text::Mistake;
 use super::GraphChecker;
 
 impl GraphChecker<'_> {
-    /// An order in which every handler comes after the ones that feed it; a mistake where there is a cycle.
+    /// The running order of the handlers. Reports a mistake if there is a cycle.
     pub(super) fn order(&mut self) -> Vec<usize> {
         let n = self.handlers.len();
         let (order, waiting) = running_order(n, self.links.iter().map(|l| (l.from, l.to)));
@@ -23,13 +23,13 @@ impl GraphChecker<'_> {
                     "expected links that lead from sources to sinks",
                 )
                 .at(self.spec.handlers()[cycle[0]].place.0.clone())
-                .help("take one of these links out"),
+                .help("remove one of these links"),
             );
         }
         order
     }
 
-    /// Some cycle among handlers that still wait for input: walk backwards until a handler comes up again.
+    /// Finds a cycle among handlers that still wait for input: walks backwards until a handler repeats.
     fn cycle(&self, waiting: &[usize]) -> Option<Vec<usize>> {
         let mut feeder = vec![None; waiting.len()];
         for link in self.links.iter().filter(|l| waiting[l.to] > 0 && waiting[l.from] > 0) {

@@ -1,5 +1,4 @@
-//! Checks links: both ends exist and carry the same media, an input is fed once, and no port that must be linked is left
-//! open.
+//! Checks links: both ends exist and carry the same media, an input is fed once, and every required port is linked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,7 +17,8 @@ impl GraphChecker<'_> {
         for link in self.spec.links() {
             let ends = [link.from.handler.0, link.to.handler.0];
             if let Some(unknown) = ends.iter().find(|at| **at >= self.handlers.len()) {
-                let title = format!("a link goes to handler {unknown}, and there are {}", self.handlers.len());
+                let title =
+                    format!("a link refers to handler {unknown}, but the graph has {} handlers", self.handlers.len());
                 self.mistakes.push(Mistake::new(title, "expected a handler of this graph").at(place(link)));
                 self.broken.extend(ends);
                 continue;
@@ -63,7 +63,7 @@ impl GraphChecker<'_> {
                     .at(place(link))
                     .help(match free.first() {
                         Some(free) => format!("`{}.{free}` is free", self.names[to]),
-                        None => "put both together first, with `mix` or `compositor`".to_owned(),
+                        None => "combine both first with `mix` or `compositor`".to_owned(),
                     }),
                 );
             }
@@ -71,7 +71,7 @@ impl GraphChecker<'_> {
         }
     }
 
-    /// Every required input fed, every handler with outputs used.
+    /// Checks that every required input is fed and every handler with outputs is used.
     pub(super) fn ports(&mut self) {
         let fed: BTreeSet<(usize, usize)> = self.links.iter().map(|l| (l.to, l.input)).collect();
         let used: BTreeSet<usize> = self.links.iter().map(|l| l.from).collect();
@@ -85,7 +85,7 @@ impl GraphChecker<'_> {
             if entry.inputs.len() > 1 && !fed.contains(&(at, handler.lead)) {
                 let port = entry.inputs[handler.lead];
                 if !port.required {
-                    let title = format!("{} follows its input {}, which is not linked", self.names[at], port.name);
+                    let title = format!("{}: its lead input {} is not linked", self.names[at], port.name);
                     self.mistakes.push(
                         Mistake::new(title, "expected a link into its lead input")
                             .at(place.clone())
@@ -121,14 +121,14 @@ impl GraphChecker<'_> {
         free.into_iter()
     }
 
-    /// Which output an end means; a mistake is noted where it means none.
+    /// The output that an end refers to; reports a mistake if there is none.
     fn output(&mut self, end: &LinkEnd, link: &LinkSpec) -> Option<usize> {
         let handler = self.handlers.get(end.handler.0)?.as_ref()?;
         let ports: Vec<_> = handler.outputs().collect();
         self.end(end, link, &ports, "output", "a sink ends a chain")
     }
 
-    /// Which input an end means; a mistake is noted where it means none.
+    /// The input that an end refers to; reports a mistake if there is none.
     fn input(&mut self, end: &LinkEnd, link: &LinkSpec) -> Option<usize> {
         let handler = self.handlers.get(end.handler.0)?.as_ref()?;
         let ports: Vec<_> = handler.inputs().collect();

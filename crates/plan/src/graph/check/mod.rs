@@ -1,10 +1,9 @@
 //! From `GraphSpec` to `Graph`: runs every check, then probes the sources, and reports all mistakes together.
 //!
-//! Owns the order of the checks, and the ones on the handlers' kinds and names. [`settings`], [`links`], [`cycles`] and
-//! [`sources`] hold the others.
-//! Does not read files: it asks the probe it is given, and only when nothing else is wrong.
+//! This file checks kinds and names; [`settings`], [`links`], [`cycles`] and [`sources`] do the other checks. The probe
+//! is only called if there are no other mistakes.
 //!
-//! Always: either a complete graph or at least one mistake; one cause is reported once.
+//! Invariants: the result is either a complete graph or at least one mistake. One cause is reported once.
 
 mod cycles;
 mod links;
@@ -20,13 +19,13 @@ use super::checked::{Graph, Handler, Link};
 use super::declare;
 use super::spec::{GraphSpec, is_name};
 
-/// Why a spec is not a graph.
+/// The reason a spec is not a valid graph.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// The graph as written is wrong.
     #[error("{}", titles(.0))]
     Mistakes(Vec<Mistake>),
-    /// The graph is right, but these sources could not be looked at.
+    /// The graph is valid, but these sources could not be probed.
     #[error("{}", failures(.0))]
     Probe(Vec<(String, ProbeError)>),
 }
@@ -65,10 +64,10 @@ impl Graph {
 struct GraphChecker<'a> {
     spec: &'a GraphSpec,
     names: Vec<String>,
-    /// None where the kind is unknown.
+    /// `None` if the kind is unknown.
     handlers: Vec<Option<Handler>>,
     links: Vec<Link>,
-    /// Handlers at the ends of links that have a mistake of their own: what that leaves unlinked is not another one.
+    /// Handlers at the ends of faulty links. Ports that these links leave open are not reported again.
     broken: BTreeSet<usize>,
     mistakes: Vec<Mistake>,
 }
@@ -93,7 +92,7 @@ impl<'a> GraphChecker<'a> {
         }
         if spec.handlers().len() > GraphSpec::MAX_HANDLERS {
             check.mistakes.push(Mistake::new(
-                format!("{} handlers are too many", spec.handlers().len()),
+                format!("too many handlers: {}", spec.handlers().len()),
                 format!("expected at most {}", GraphSpec::MAX_HANDLERS),
             ));
             return check;

@@ -1,4 +1,4 @@
-//! Checks a handler's settings: reads each one as its entry declares it, fills in defaults and reports what is missing.
+//! Checks a handler's settings: reads each one as its entry declares it, fills in defaults and reports missing ones.
 
 use crate::catalog::{Entry, Fallback, Probed, SettingValues, ValueType, nearest};
 use crate::graph::checked::Handler;
@@ -9,7 +9,6 @@ use crate::words::Until;
 use super::{GraphChecker, list};
 
 impl GraphChecker<'_> {
-    /// Reads the settings of one handler.
     pub(super) fn handler(&mut self, at: usize, spec: &HandlerSpec, entry: &'static Entry) -> Handler {
         let name = self.names[at].clone();
         let mut settings = SettingValues::default();
@@ -36,7 +35,7 @@ impl GraphChecker<'_> {
                     Some(input) => lead = input,
                     None => self.mistakes.push(
                         Mistake::new(
-                            format!("{name}: no input `{}` to follow", clip(text)),
+                            format!("{name}: no input `{}` to use as lead", clip(text)),
                             format!("expected one of {}", list(entry.inputs.iter().map(|p| p.name))),
                         )
                         .at(at_value),

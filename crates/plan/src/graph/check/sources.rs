@@ -1,4 +1,4 @@
-//! Probes the sources of a graph that is otherwise right, and refuses one whose frames still have no known size or format.
+//! Probes the sources of an otherwise valid graph. Refuses a source whose frames have no known size or format.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::text::Mistake;
 
 use super::CheckError;
 
-/// Asks what sources hold, and refuses a graph in which a size or format is still unknown.
+/// Probes sources and refuses a graph in which a size or format is still unknown.
 pub(super) fn probe(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn SourceProbe) -> Result<(), CheckError> {
     let (mut mistakes, mut failed) = (Vec::new(), Vec::new());
     for (at, handler) in handlers.iter_mut().enumerate() {
@@ -19,7 +19,7 @@ pub(super) fn probe(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Sour
         if !handler.entry.inputs.is_empty() {
             continue;
         }
-        // A blocking source is asked even where its settings say all: a missing file is better found now.
+        // A blocking source is probed even if its settings are complete, so that a missing file is found now.
         let probed = handler.entry.blocking
             || handler.entry.outputs.iter().any(|o| {
                 matches!(o.format, FormatRule::Probed)
@@ -46,11 +46,11 @@ pub(super) fn probe(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Sour
                 _ => None,
             };
             if size.is_none() {
-                let way_out = match output.size {
+                let remedy = match output.size {
                     SizeRule::Probed(Some(key)) | SizeRule::Setting(key) => format!("set {key}=WIDTHxHEIGHT"),
                     _ => "register it with a probe that returns the size (`Kind::probed`)".to_owned(),
                 };
-                mistakes.push(unknown(handler, "size", &way_out, place.clone()));
+                mistakes.push(unknown(handler, "size", &remedy, place.clone()));
             }
             let format = match output.format {
                 FormatRule::Probed => handler.probed.format,
@@ -68,11 +68,11 @@ pub(super) fn probe(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Sour
     if mistakes.is_empty() { Ok(()) } else { Err(CheckError::Mistakes(mistakes)) }
 }
 
-fn unknown(handler: &Handler, what: &str, way_out: &str, place: Option<Range<usize>>) -> Mistake {
+fn unknown(handler: &Handler, what: &str, remedy: &str, place: Option<Range<usize>>) -> Mistake {
     Mistake::new(
-        format!("{}: the {what} of its frames is still unknown after looking at the source", handler.name),
+        format!("{}: probing the source did not find the {what} of its frames", handler.name),
         format!("expected a known {what}"),
     )
     .at(place)
-    .help(way_out)
+    .help(remedy)
 }

@@ -341,7 +341,7 @@ fn main() {
         let frame = KernelFrame {
             size: case.size,
             source: Picture::stored(case.formats[0], case.source, &pixels.as_flattened()[..bytes(0, case.source)]),
-            extra_inputs: &sides,
+            extra_inputs: &extra_inputs,
             small: case.params.small(),
             words: case.params.words(),
         };

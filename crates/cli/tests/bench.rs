@@ -1,4 +1,4 @@
-//! `vramp bench`: works are measured, and what was measured was computed.
+//! `vramp bench`: workloads are measured, and their hashes show that they were computed.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -56,5 +56,5 @@ fn a_work_that_does_not_exist_is_answered_with_the_nearest_one() {
     let ran = ends_with(2, vramp(&["bench", "gaus9_s2"]));
     assert!(ran.err.contains("gauss9_s2"), "{}", ran.err);
     let ran = ends_with(2, vramp(&["bench", "invert", "--fps", "30"]));
-    assert!(ran.err.contains("bench has no use for --fps"), "{}", ran.err);
+    assert!(ran.err.contains("--fps does not apply to `vramp bench`"), "{}", ran.err);
 }

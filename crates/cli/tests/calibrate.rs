@@ -1,4 +1,4 @@
-//! `vramp devices --calibrate`, and what later plans make of it.
+//! `vramp devices --calibrate`, and its effect on later plans.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -36,7 +36,7 @@ fn a_calibration_is_kept_and_used_until_it_no_longer_fits() {
         json(&ends_with(0, caching(&cache, &args)))["profile"].as_str().unwrap().to_owned()
     };
     assert_eq!(plan(&[]), "calibrated:cpu");
-    // The kept file is a profile like any other.
+    // The stored file is a profile like any other.
     assert_eq!(plan(&["--profile", kept.to_str().unwrap()]), kept.to_str().unwrap());
 
     let text = std::fs::read_to_string(kept).unwrap();

@@ -1,4 +1,4 @@
-//! `vramp demo`: a picture, a plan and a table, on any machine.
+//! `vramp demo`: a frame, a plan and a table, on any machine.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -46,7 +46,7 @@ fn its_options_are_those_of_a_run() {
     assert!(all["runs"][0]["report"]["frames"].as_u64().unwrap() > 0);
     ends_with(0, demo(&["--cpu", "--budget", "dispatches=0,drops=0", "-q"]));
     let run = ends_with(4, demo(&["--gpu", "--budget", "dispatches=0"]));
-    assert!(run.err.contains("budget broken: dispatches 1 a frame"), "{}", run.err);
+    assert!(run.err.contains("budget exceeded: dispatches 1 per frame"), "{}", run.err);
     ends_with(1, demo(&["--cpu", "--output", "no/such/place.png"]));
     ends_with(2, demo(&["--output", "."]));
     ends_with(3, demo(&["--device", "no such card"]));

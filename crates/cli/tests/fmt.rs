@@ -1,4 +1,4 @@
-//! `vramp fmt`: from one form to the other and back.
+//! `vramp fmt`: conversion between text and TOML in both directions.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 

@@ -1,4 +1,4 @@
-//! Messages that people act on: each names what happened, and what it suggests works.
+//! Messages that users act on: each names the problem, and its suggestion works.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -8,7 +8,7 @@ fn plan(pipeline: &str, more: &[&str]) -> Run {
     vramp(&[&["plan", pipeline, "--profile", "discrete"][..], more].concat())
 }
 
-/// The first thing in backquotes after `help: `.
+/// The first text in backquotes after `help: `.
 #[track_caller]
 fn suggested(run: &Run) -> String {
     let help = run.err.split("help: ").nth(1).unwrap_or_else(|| panic!("no help in\n{}", run.err));
@@ -44,7 +44,7 @@ fn kinds_of_other_tools_are_answered_with_what_runs_here() {
         let run = ends_with(2, plan(&around(word), &[]));
         assert!(run.err.contains(&format!("unknown handler `{word}`")), "{}", run.err);
         let help = run.err.split("help: ").nth(1).unwrap();
-        // The kind, or the example after it.
+        // The suggested kind, or the example after it.
         let example = help.lines().next().unwrap().split('`').skip(1).step_by(2).last().unwrap();
         ends_with(0, plan(&around(example), &[]));
     }
@@ -88,7 +88,7 @@ fn links_and_filter_lists_of_other_tools_are_one_mistake_with_one_hint() {
         assert_eq!(run.err.matches("help: ").count(), mistakes, "{pipeline}:\n{}", run.err);
         assert!(run.err.contains("`!`"), "{}", run.err);
     }
-    // In quotes, or where text is expected, it is a value.
+    // In quotes, or in place of a text value, it is a value.
     ends_with(0, plan("pattern ! text | ! null", &[]));
     ends_with(0, plan("pattern ! text \"->\" ! null", &[]));
 }

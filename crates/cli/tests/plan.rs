@@ -1,4 +1,4 @@
-//! `vramp plan` as people and programs use it.
+//! `vramp plan` as users and programs call it.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -206,7 +206,7 @@ fn verbose_says_for_every_link_what_was_negotiated() {
     let run = ends_with(0, vramp(&["plan", "pattern name=p ! upload ! blur ! null", "--place", "p=cpu", "-v"]));
     let up = run.err.lines().next().unwrap();
     assert!(up.starts_with("p.video -> upload0.video: Negotiated: cpu->gpu (transfer, ~"), "{up}");
-    assert!(up.ends_with(" ms, asked for)"), "{up}");
+    assert!(up.ends_with(" ms, explicit)"), "{up}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `vramp run` as people and programs use it: results, streams and exit codes.
+//! `vramp run` as users and programs call it: results, streams and exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -241,7 +241,7 @@ fn a_budget_that_is_kept_is_silent_and_a_broken_one_is_named() {
     let png = demo("png path=out-%02d.png");
     ends_with(0, vramp_in(&dir, &["run", &png, "--gpu", "--budget", "downloads=1,uploads=0,submits=1"]));
     let run = ends_with(4, vramp_in(&dir, &["run", &png, "--gpu", "--budget", "transfers=0", "--budget", "submits=1"]));
-    assert!(run.err.contains("error: budget broken: transfers 1 a frame, at most 0 allowed (over "), "{}", run.err);
+    assert!(run.err.contains("error: budget exceeded: transfers 1 per frame, at most 0 allowed (over "), "{}", run.err);
     assert!(!run.err.contains("submits"), "{}", run.err);
     let run = ends_with(4, vramp(&["run", &demo("null"), "--gpu", "--budget", "submits=0.5", "--json"]));
     assert_eq!(json(&run)["frames"], 60, "the report is printed all the same");
@@ -288,7 +288,7 @@ fn a_reader_that_stops_reading_frames_ends_with_one_and_words() {
     assert!(err.contains("error: raw0") && err.contains("stopped reading") && !err.contains("panick"), "{err}");
 }
 
-/// Runs an endless pipeline, and sends it a signal once its sink has begun.
+/// Runs an endless pipeline, and sends it a signal once its sink has started.
 #[cfg(unix)]
 fn interrupted(args: &[&str], begun: &dyn Fn() -> bool, signal: &str) -> (i32, Duration, String, String) {
     let mut child = command(args).stdin(Stdio::null()).spawn().unwrap();
@@ -350,7 +350,7 @@ fn a_source_that_waits_for_input_does_not_keep_a_run_from_ending() {
         let args = ["run", pipeline, "--cpu", "--json"].into_iter().chain(ends).collect::<Vec<_>>();
         let child = command(&args).stdin(reader).spawn().unwrap();
         if ends.is_none() {
-            // As soon as it has taken all there is, it waits.
+            // The run waits as soon as it has consumed all input.
             let begun = Instant::now();
             while rustix::io::ioctl_fionread(&writer).unwrap() > 0 {
                 assert!(begun.elapsed() < Duration::from_secs(20), "it did not begin");
@@ -386,7 +386,7 @@ fn memory_is_said_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_num
     let run = ends_with(3, vramp(&["plan", text, "--cpu", "--memory", "cpu=9Ki"]));
     assert!(run.err.contains("of cpu memory, the budget has 9216"), "{}", run.err);
     let run = ends_with(2, vramp(&["run", text, "--memory", "much"]));
-    assert!(run.err.contains("is no unit of memory"), "{}", run.err);
+    assert!(run.err.contains("is not a unit of memory"), "{}", run.err);
 }
 
 #[test]

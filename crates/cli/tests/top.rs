@@ -1,5 +1,5 @@
-//! `vramp top` and the sink `terminal` in a real terminal: what is shown, which keys do what, and that the terminal is
-//! what it was afterwards, however it ends.
+//! `vramp top` and the sink `terminal` in a pseudo-terminal: the screen, the keys, and the restored terminal after
+//! every kind of end.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::program::{dir, ends_with, json, vramp};
 use crate::terminal::{self, Ended, Terminal};
 
-/// An endless run that does not keep a whole processor busy.
+/// An endless run that leaves most of a processor idle.
 const ENDLESS: &str = "pattern size=64x48 ! blur name=soft !{queue depth=3} invert ! null";
 const PACED: [&str; 3] = ["--cpu", "--fps", "200"];
 
@@ -94,7 +94,7 @@ fn ctrl_c_ends_as_it_ends_a_run_and_files_are_whole() {
 fn q_leaves_whole_files_and_the_same_report_as_a_run() {
     let dir = dir("top_q");
     let out = dir.join("out.y4m");
-    // It is the end that was meant, so an older file is replaced.
+    // `q` is an intended end, so an older file is replaced.
     std::fs::write(&out, "old").unwrap();
     let pipeline = format!("pattern size=64x48 ! y4m path={}", out.display());
     let terminal = top(160, 24, &pipeline, &[&PACED[..], &["--json"]].concat());
@@ -160,7 +160,7 @@ fn a_terminal_that_goes_away_ends_the_run() {
     pty.resize(pty_process::Size::new(24, 80)).unwrap();
     let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_vramp")).env("TERM", "xterm-256color");
     let mut child = command.args(["top", ENDLESS]).args(PACED).spawn(other_end).unwrap();
-    // It has taken the screen once it draws.
+    // The program has taken the screen once it draws.
     let mut first = [0];
     std::io::Read::read_exact(&mut &pty, &mut first).unwrap();
     drop(pty);
@@ -175,7 +175,7 @@ fn a_terminal_that_goes_away_ends_the_run() {
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     };
-    // Whichever is noticed first, its signal or that nothing can be drawn any more.
+    // The exit code depends on what is noticed first: the signal, or that the terminal is gone.
     assert!(matches!(code, Some(1 | 130)), "{code:?}");
 }
 
@@ -220,7 +220,7 @@ fn the_view_stands_still_while_the_run_goes_on() {
 fn a_lost_device_is_among_the_events() {
     let more = ["--gpu", "--fps", "100", "--lose-device-at", "20", "--on-loss", "cpu"];
     let terminal = top(100, 30, "pattern size=64x48 ! blur ! null", &more);
-    terminal.wait_for("the cpu goes on");
+    terminal.wait_for("the CPU continues");
     terminal.wait_for("lost once");
     terminal.press("q");
     let ended = ends(terminal, 0);
@@ -248,9 +248,9 @@ fn without_a_terminal_or_with_a_sink_on_standard_output_it_is_refused() {
     assert!(ended.text.contains("compares nothing"), "{}", ended.text);
 }
 
-// ---- the sink that draws
+// ---- the sink `terminal`
 
-/// Whether a picture is shown: lines that are full of half blocks.
+/// The number of screen lines that are full of half blocks.
 fn picture_lines(screen: &vt100::Screen) -> usize {
     screen.contents().lines().filter(|line| line.matches('▀').count() > 5).count()
 }
@@ -268,7 +268,7 @@ fn a_picture_is_drawn_in_place_in_full_colour_and_stays() {
         "it is coloured, without a cursor"
     );
     let lines = ended.text.lines().filter(|line| line.contains('▀')).count();
-    // The closing lines push the upper part of 23 lines out of the window, and no second picture is below it.
+    // The closing lines push the upper part of 23 lines out of the window, and no second frame is below it.
     assert!((15..=23).contains(&lines), "{lines} lines\n{}", ended.text);
     let pictures = ended.bytes.matches("\x1b[?2026h").count();
     assert!((2..=15).contains(&pictures), "{pictures} pictures of 40 frames in 0.4 s");

@@ -81,7 +81,7 @@ const OUT: Stream = Stream::File("out.txt");
 
 const SAME: &[Row] = &[
     // A source and a sink.
-    ("y4m path=s.y4m ! invert ! y4m path=s.y4m", &[], Usual, Usual, "y4m1 would write over `s.y4m`, which y4m0 reads"),
+    ("y4m path=s.y4m ! invert ! y4m path=s.y4m", &[], Usual, Usual, "y4m1 would overwrite `s.y4m`, which y4m0 reads"),
     ("y4m path=s.y4m ! y4m path=./s.y4m", &[], Usual, Usual, "`./s.y4m` leads there"),
     ("y4m path=sub/../s.y4m ! y4m path=s.y4m", &[], Usual, Usual, "y4m0 reads"),
     ("y4m path=here/s.y4m ! y4m path=s.y4m", &[], Usual, Usual, "y4m0 reads"),
@@ -90,7 +90,7 @@ const SAME: &[Row] = &[
     ("y4m path=far.y4m ! y4m path=s.y4m", &[], Usual, Usual, "y4m0 reads"),
     ("y4m path=far.y4m ! y4m path=link.y4m", &[], Usual, Usual, "y4m0 reads"),
     ("y4m path=s.y4m ! y4m path=hard.y4m", &[], Usual, Usual, "`hard.y4m` leads there"),
-    ("y4m path=s.y4m ! raw path=s.y4m", &[], Usual, Usual, "raw0 would write over"),
+    ("y4m path=s.y4m ! raw path=s.y4m", &[], Usual, Usual, "raw0 would overwrite"),
     ("y4m path=s.y4m ! y4m path=s.y4m partial=replace", &[], Usual, Usual, "y4m0 reads"),
     // Standard streams that are files.
     ("y4m path=s.y4m ! y4m path=-", &[], Usual, S, "standard output leads there"),
@@ -98,22 +98,22 @@ const SAME: &[Row] = &[
     ("y4m path=- ! y4m path=s.y4m", &[], S, Usual, "the file of standard input"),
     ("y4m path=- ! y4m path=-", &[], S, Stream::File("hard.y4m"), "the file of standard input"),
     ("y4m path=/dev/stdin ! y4m path=link.y4m", &[], S, Usual, "y4m0 reads"),
-    ("y4m path=s.y4m ! null", &["--json"], Usual, S, "--json would write over `s.y4m`"),
+    ("y4m path=s.y4m ! null", &["--json"], Usual, S, "--json would overwrite `s.y4m`"),
     // Pictures.
     ("image path=a-*.png ! png path=a-%d.png", &[], Usual, Usual, "which image0 reads: `a-%d.png` leads there"),
-    ("image path=a-?.png ! png path=a-7.png", &[], Usual, Usual, "png0 would write over `a-7.png`"),
+    ("image path=a-?.png ! png path=a-7.png", &[], Usual, Usual, "png0 would overwrite `a-7.png`"),
     ("image path=a-3.png ! png path=./a-%01d.png", &[], Usual, Usual, "`a-3.png`, which image0 reads"),
-    ("image path=a-10.png ! jpeg path=a-%02d.png", &[], Usual, Usual, "jpeg0 would write over `a-10.png`"),
+    ("image path=a-10.png ! jpeg path=a-%02d.png", &[], Usual, Usual, "jpeg0 would overwrite `a-10.png`"),
     ("image path=logo.png ! png path=m-%d.png", &[], Usual, Usual, "`m-%d.png` leads there"),
     // Files that handlers load, and the program's own files.
     ("pattern ! overlay path=logo.png ! png path=logo.png", &[], Usual, Usual, "which overlay0 reads"),
     ("pattern ! lut path=look.cube ! raw path=here/look.cube", &[], Usual, Usual, "which lut0 reads"),
     ("pattern ! wgsl path=glow.wgsl ! raw path=./glow.wgsl", &[], Usual, Usual, "which wgsl0 reads"),
     ("pattern ! text hi font=font.ttf ! raw path=font.ttf", &[], Usual, Usual, "which text0 reads"),
-    ("run.vramp", &[], Usual, Usual, "raw0 would write over `run.vramp`, which holds the pipeline"),
+    ("run.vramp", &[], Usual, Usual, "raw0 would overwrite `run.vramp`, which holds the pipeline"),
     ("-", &[], Stream::File("run.vramp"), Usual, "which holds the pipeline: `run.vramp` leads there"),
-    ("run2.vramp", &["--trace", "here/run2.vramp"], Usual, Usual, "--trace would write over"),
-    ("y4m path=s.y4m ! null", &["--trace", "hard.y4m"], Usual, Usual, "--trace would write over `s.y4m`"),
+    ("run2.vramp", &["--trace", "here/run2.vramp"], Usual, Usual, "--trace would overwrite"),
+    ("y4m path=s.y4m ! null", &["--trace", "hard.y4m"], Usual, Usual, "--trace would overwrite `s.y4m`"),
     // Two writers.
     (
         "pattern name=p ! raw path=o.raw; p. ! raw path=o.raw",
@@ -162,7 +162,7 @@ fn what_to_do_is_said_with_the_place_of_the_setting() {
     let run = ends_with(2, vramp_in(&dir, &["run", "y4m s.y4m ! y4m path=./s.y4m", "--cpu"]));
     assert_eq!(
         run.err.trim_end(),
-        "error: y4m1 would write over `s.y4m`, which y4m0 reads: `./s.y4m` leads there\n \
+        "error: y4m1 would overwrite `s.y4m`, which y4m0 reads: `./s.y4m` leads there\n \
          --> pipeline:1:22\n  \
            |\n\
          1 | y4m s.y4m ! y4m path=./s.y4m\n  \
@@ -171,7 +171,7 @@ fn what_to_do_is_said_with_the_place_of_the_setting() {
            = help: write to another file, such as `./s-out.y4m`"
     );
     let run = ends_with(2, vramp_in(&dir, &["run", "image a-*.png ! png a-%d.png", "--cpu"]));
-    assert!(run.err.contains("help: write to another folder, such as `out/a-%d.png`"), "{}", run.err);
+    assert!(run.err.contains("help: write to another directory, such as `out/a-%d.png`"), "{}", run.err);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_size_that_changes_on_the_way_is_an_error_and_what_was_written_stays() {
         let shots =
             [Shot::made(format, size(4, 4), 1), Shot::made(format, size(4, 4), 2), Shot::made(format, size(6, 4), 3)];
         let error = write(entry, &[("path", &path)], &shots).unwrap_err();
-        assert!(error.contains("frame 2 is 6x4, the frames before it are 4x4"), "{error}");
+        assert!(error.contains("frame 2 is 6x4, but earlier frames are 4x4"), "{error}");
         assert!(error.contains("`resize size=4x4`"), "{error}");
         let whole = fs::read(&path).unwrap();
         assert!(whole.ends_with(&shots[1].bare()), "{}", entry.name);

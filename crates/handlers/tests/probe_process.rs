@@ -88,10 +88,7 @@ fn what_ffprobe_complains_is_passed_on() {
 #[test]
 fn without_ffprobe_the_way_out_is_to_install_ffmpeg() {
     let answer = asked("video good.mp4", WITHOUT_TOOLS, "");
-    assert!(
-        answer.starts_with("error: ffprobe, which is needed to look into `good.mp4`, cannot be started"),
-        "{answer}"
-    );
+    assert!(answer.starts_with("error: ffprobe, which is needed to probe `good.mp4`, cannot be started"), "{answer}");
     assert!(answer.contains("install ffmpeg"), "{answer}");
 }
 

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_said_in_words() {
+    fn ages_are_shown_in_words() {
         assert_eq!(ago_words(Duration::from_secs(5)), "just now");
         assert_eq!(ago_words(Duration::from_secs(600)), "10 minutes ago");
         assert_eq!(ago_words(Duration::from_secs(10_000)), "2 hours ago");

@@ -32,7 +32,7 @@ fn the_device_computes_what_the_cpu_does() {
 }
 
 #[test]
-fn works_on_tensors_run_on_the_side_that_was_asked_for_and_tell_every_key() {
+fn tensor_workloads_run_in_the_requested_space_and_print_every_key() {
     for (side, backend) in [("--cpu", "cpu"), ("--gpu", "vulkan")] {
         let args = ["bench", "op_dispatch_overhead_add16", side, "--seconds", "0.001", "--json"];
         let line = json(&ends_with(0, vramp(&args)));

@@ -67,16 +67,16 @@ fn memory_and_load_are_readings_with_their_source_or_reasons_and_never_both() {
 #[test]
 fn too_little_memory_is_a_warning_with_numbers_and_the_cpu_takes_over() {
     let run = ends_with(0, vramp(&["run", SMALL, "--min-memory", TOO_MUCH, "--json"]));
-    let (report, said) = (json(&run), &run.err);
+    let (report, err) = (json(&run), &run.err);
     assert_eq!(report["backend"], "cpu", "the report names the backend that ran");
     assert_eq!(report["frames_out"], 3);
-    assert!(said.contains("warning: no adapter is as asked for: 0: "), "{said}");
-    assert!(said.contains("1000000.0 GB were asked for") || said.contains("its memory is unknown"), "{said}");
-    assert!(said.contains("everything runs on the cpu"), "{said}");
+    assert!(err.contains("warning: no adapter is as asked for: 0: "), "{err}");
+    assert!(err.contains("1000000.0 GB were asked for") || err.contains("its memory is unknown"), "{err}");
+    assert!(err.contains("everything runs on the cpu"), "{err}");
 }
 
 #[test]
-fn who_insists_on_a_device_gets_one_as_asked_for_or_an_error() {
+fn a_required_device_matches_the_options_or_is_an_error() {
     for more in [&["--gpu"][..], &["--device", "0"], &["--backend", "vulkan"], &["--place", "blur0=gpu"]] {
         let run = ends_with(3, vramp(&[&["run", SMALL, "--min-memory", TOO_MUCH], more].concat()));
         assert!(run.err.starts_with("error: no adapter is as asked for: 0: "), "{}", run.err);

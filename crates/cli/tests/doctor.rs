@@ -52,7 +52,7 @@ fn a_variable_that_names_no_file_is_a_problem_with_what_to_type() {
 }
 
 #[test]
-fn without_any_driver_the_cpu_is_still_tried_and_that_is_no_problem_of_its_own() {
+fn without_any_driver_the_cpu_is_still_tried_and_that_is_not_a_problem() {
     let vars = [("VK_DRIVER_FILES", "/none.json"), ("__EGL_VENDOR_LIBRARY_FILENAMES", "/none.json")];
     let all = json(&ends_with(1, doctor("without_any_driver", &vars, &["--json"])));
     assert_eq!(all["problems"], 1, "only the variable: {all}");
@@ -83,7 +83,7 @@ fn ffmpeg_is_optional_while_nothing_that_runs_needs_it() {
 }
 
 #[test]
-fn a_variable_that_vramp_does_not_read_is_told_with_the_option_that_does_it() {
+fn a_variable_that_vramp_does_not_read_is_reported_with_its_option() {
     let all = json(&ends_with(0, doctor("a_variable_that_vramp", &[("WGPU_BACKEND", "opengl")], &["--json"])));
     let check = check(&all, "WGPU_BACKEND");
     assert_eq!(check["state"], "warning");

@@ -157,7 +157,7 @@ fn a_file_that_is_named_twice_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn what_to_do_is_said_with_the_place_of_the_setting() {
+fn the_remedy_is_shown_at_the_position_of_the_setting() {
     let dir = stage("clash_place");
     let run = ends_with(2, vramp_in(&dir, &["run", "y4m s.y4m ! y4m path=./s.y4m", "--cpu"]));
     assert_eq!(

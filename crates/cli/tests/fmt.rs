@@ -48,6 +48,6 @@ fn a_wrong_pipeline_is_not_printed_in_any_form() {
 }
 
 #[test]
-fn what_needs_probing_is_not_asked_for() {
+fn files_are_not_probed() {
     ends_with(0, vramp(&["fmt", "image path=no/such/picture.png ! null"]));
 }

@@ -117,7 +117,7 @@ fn frames_and_seconds_end_a_run() {
 }
 
 #[test]
-fn people_are_told_the_plan_and_a_summary_and_quiet_is_quiet() {
+fn a_run_prints_the_plan_and_a_summary_and_quiet_is_quiet() {
     let run = ends_with(0, vramp(&["run", SMALL, "--cpu"]));
     assert_eq!(run.out, "");
     assert!(run.err.starts_with("plan: 3 handlers on the cpu"), "{}", run.err);
@@ -298,10 +298,10 @@ fn interrupted(args: &[&str], begun: &dyn Fn() -> bool, signal: &str) -> (i32, D
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(200));
-    let asked = Instant::now();
+    let requested = Instant::now();
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
     let status = child.wait().unwrap();
-    let took = asked.elapsed();
+    let took = requested.elapsed();
     let read = |from: &mut dyn std::io::Read| {
         let mut text = String::new();
         from.read_to_string(&mut text).unwrap();
@@ -371,7 +371,7 @@ fn a_source_that_waits_for_input_does_not_keep_a_run_from_ending() {
 }
 
 #[test]
-fn memory_is_said_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_numbers() {
+fn memory_is_printed_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_numbers() {
     let text = "pattern size=64x48 frames=30 ! blur !{lossless depth=3} invert ! null";
     let run = ends_with(0, vramp(&["run", text, "--cpu"]));
     assert!(run.err.contains("memory: ") && run.err.contains(" on the cpu for frames"), "{}", run.err);

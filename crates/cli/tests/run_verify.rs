@@ -43,7 +43,7 @@ fn fused_and_unfused_and_both_sides_are_compared() {
 }
 
 #[test]
-fn people_are_told_a_line_for_each_kind_and_everything_with_v() {
+fn a_summary_has_a_line_for_each_kind_and_everything_with_v() {
     let run = ends_with(0, verify(&[CHAIN]));
     assert_eq!(run.out, "");
     let lines: Vec<&str> = run.err.lines().collect();
@@ -73,7 +73,7 @@ fn people_are_told_a_line_for_each_kind_and_everything_with_v() {
 }
 
 #[test]
-fn without_a_device_only_fused_and_unfused_are_compared_and_that_is_said() {
+fn without_a_device_only_fused_and_unfused_are_compared_with_a_note() {
     for (run, why) in [
         (verify(&[CHAIN, "--cpu", "--json"]), "no device (--cpu opens none): only fused and unfused are compared"),
         (without_adapters(&["run", CHAIN, "--verify", "--json"]), "install a driver"),
@@ -146,7 +146,7 @@ fn what_a_run_refuses_is_refused_with_the_same_words() {
 }
 
 #[test]
-fn options_that_only_a_run_can_keep_are_said_to_change_nothing() {
+fn options_without_effect_on_a_verification_are_warned_about() {
     let run = ends_with(0, verify(&[CHAIN, "--cpu", "--seconds", "1", "--budget", "uploads=0"]));
     assert!(run.err.contains("warning: --seconds has no effect on a verification"), "{}", run.err);
     assert!(run.err.contains("warning: --budget has no effect on a verification"), "{}", run.err);

@@ -42,7 +42,7 @@ fn it_shows_every_handler_and_link_with_numbers_that_move_and_q_ends_it() {
     terminal.wait("a larger count", |screen| {
         terminal::number_before(&screen.contents(), "out").filter(|count| *count > first + 50)
     });
-    terminal.wait("a rate near the one asked for", |screen| {
+    terminal.wait("a rate near the requested one", |screen| {
         let text = screen.contents();
         let fps: f64 =
             text.split_whitespace().zip(text.split_whitespace().skip(1)).find(|(_, w)| *w == "fps")?.0.parse().ok()?;
@@ -120,7 +120,7 @@ fn a_run_that_ends_by_itself_ends_the_view() {
 }
 
 #[test]
-fn an_error_while_it_runs_is_said_when_the_screen_is_back() {
+fn an_error_during_the_run_is_printed_after_the_screen_is_restored() {
     let dir = dir("top_error");
     let out = dir.join("one.png");
     let pipeline = format!("pattern size=16x16 ! png path={}", out.display());
@@ -135,7 +135,7 @@ fn an_error_while_it_runs_is_said_when_the_screen_is_back() {
 }
 
 #[test]
-fn windows_of_any_size_are_filled_and_too_small_ones_are_told() {
+fn windows_of_any_size_are_filled_and_too_small_ones_say_so() {
     let terminal = top(80, 24, ENDLESS, &PACED);
     terminal.wait_for("q end");
     terminal.resize(30, 8);

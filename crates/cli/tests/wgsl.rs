@@ -230,7 +230,7 @@ fn mistakes_in_code_are_shown_with_line_and_column() {
 }
 
 #[test]
-fn without_a_device_a_shader_cannot_be_planned_and_it_is_said_why() {
+fn without_a_device_a_shader_cannot_be_planned_and_the_error_says_why() {
     let run = ends_with(
         3,
         vramp(&["run", "pattern frames=1 ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\" ! null", "--cpu"]),

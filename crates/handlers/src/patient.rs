@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_pipe_that_nobody_writes_to_is_opened_and_comes_back() {
+    fn a_named_pipe_without_a_writer_is_opened_without_blocking() {
         let path = std::env::temp_dir().join(format!("vramp-fifo-{}", std::process::id()));
         rustix::fs::mknodat(
             rustix::fs::CWD,

@@ -1,10 +1,10 @@
-//! The examples that `inspect` and error messages show are pipelines that can be read and checked.
+//! The examples in `inspect` and in error messages can be parsed and checked.
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, ProbeError, Probed, Settings, SourceProbe};
 use vramp_plan::{Format, Graph, Rate, Size, read_text};
 
-/// Answers for the files that the examples name and nobody has.
+/// Answers for the files that the examples name, which do not exist.
 struct EveryFileIsThere;
 
 impl SourceProbe for EveryFileIsThere {

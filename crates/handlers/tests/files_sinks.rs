@@ -1,4 +1,4 @@
-//! Sinks of files: what they write is read back unchanged, and what goes wrong leaves no half file behind.
+//! File sinks: their files are read back unchanged, and errors leave no partial file.
 
 use std::fs;
 
@@ -94,7 +94,7 @@ fn places_that_cannot_be_written_are_named_before_the_first_frame() {
     let nowhere = room.join("none/out").display().to_string();
     for entry in [PNG, Y4M, RAW] {
         for (path, problem) in [(&folder, "is a directory"), (&nowhere, "is not there; make it first")] {
-            // Without any frame, so that only starting can fail.
+            // Without frames, so that only starting can fail.
             let error = write(entry, &[("path", path)], &[]).unwrap_err();
             assert!(error.contains(problem) && error.contains(path.as_str()), "{}: {error}", entry.name);
         }
@@ -122,7 +122,7 @@ fn without_a_frame_nothing_is_written_and_what_was_there_stays() {
     }
 }
 
-/// Looks at a file whenever a frame passes.
+/// Checks a file whenever a frame passes.
 struct Look(String);
 
 impl FrameHandler for Look {
@@ -183,7 +183,7 @@ fn links_are_followed_and_devices_stay_devices() {
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(fs::symlink_metadata(room.join("out.raw")).unwrap().is_symlink());
     assert_eq!(names(&room.join("real")), ["out.raw"]);
-    // Links to what is not there yet: to a file that can be made, and into a folder that is not there.
+    // Links to missing targets: a file that can be created, and one in a directory that does not exist.
     symlink("real/new.raw", room.join("near.raw")).unwrap();
     symlink("near.raw", room.join("far.raw")).unwrap();
     write(RAW, &[("path", &room.join("far.raw").display().to_string())], &shots).unwrap();
@@ -198,7 +198,7 @@ fn links_are_followed_and_devices_stay_devices() {
     }
 }
 
-/// A device that is always full, where the system has one.
+/// `/dev/full` is a device that is always full.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_device_is_an_error_with_frame_and_byte() {

@@ -1,5 +1,5 @@
-//! The sink `jpeg`: what it writes is read by another library and is near to what was given, and what goes wrong leaves
-//! no half file behind.
+//! The sink `jpeg`: another library reads its files, their pixels are close to the input, and errors leave no partial
+//! file.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -13,12 +13,12 @@ use vramp_plan::catalog::Entry;
 
 static JPEG: &Entry = &sink::jpeg::ENTRY;
 
-/// A picture without hard edges, in full colour; `jpeg.py` has the same formula.
+/// An image without hard edges, in full colour; `jpeg.py` has the same formula.
 fn smooth(x: u64, y: u64) -> [u8; 3] {
     [(x * 3 + y) as u8, ((x * x + y * y) / 24) as u8, 255 - (x + y * 4) as u8]
 }
 
-/// That picture as a frame; padding of rows is filled with something else.
+/// That image as a frame; row padding is filled with other values.
 fn shot(format: Format, width: u32, height: u32, alpha: u8) -> Shot {
     let mut shot = Shot::made(format, size(width, height), 1);
     let plane = format.planes(shot.meta.size).next().expect("a plane");
@@ -46,7 +46,7 @@ fn decoded(path: &Path) -> (u32, u32, image::ColorType, Vec<u8>) {
     (read.width(), read.height(), read.color(), read.to_rgb8().into_raw())
 }
 
-/// How far apart two pictures are, in decibels: more is nearer.
+/// The PSNR of two images in decibels.
 fn psnr(one: &[u8], other: &[u8]) -> f64 {
     assert_eq!(one.len(), other.len());
     let squares: f64 = one.iter().zip(other).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();

@@ -109,8 +109,8 @@ Budgets:
 
 Timing:
   Kernel times in the report come from the device's clock if it has one that can be read
-  (timing: timestamps), for a sample of submits. Otherwise they last until vramp notices
-  the end (timing: fenced). `--trace FILE` records every call of every handler, every
+  (timing: timestamps), for a sample of submits. Otherwise they are the time until vramp
+  notices the end (timing: fenced). `--trace FILE` records every call of every handler, every
   kernel and how full links were; it keeps the last 131072 spans of each lane. The file
   is complete however the run ends. With `--fps`, vramp names the handler that makes frames
   late: the slowest one in the slowest lane on the way to the sink.
@@ -151,7 +151,7 @@ Examples:
 
 const TOP_HELP: &str = "\
 The view:
-  The top shows frames, drops by reason, latency, the device and memory. Below are handlers
+  The head shows frames, drops by reason, latency, device and memory. Below are handlers
   with the time of a frame, links with waiting and dropped frames, and events. Fused
   handlers share one time. `q` ends the run and `?` explains the keys. The view needs a
   terminal; in a pipe use `vramp run PIPELINE --json`.

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_run_is_not_said_while_it_runs() {
+    fn errors_that_end_a_run_are_not_messages() {
         let failed = |policy| RunEvent::Failed { handler: "a0".into(), frame: 7, error: "no".into(), policy };
         assert_eq!(message(&failed(OnError::Stop)), None);
         let skipped = message(&failed(OnError::Skip)).unwrap();

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_as_peak_and_planned_with_waits_and_leaks() {
+    fn memory_is_shown_as_peak_and_planned_with_waits_and_leaks() {
         let leak = Leak { space: "cpu", owner: "pattern0".into(), last: "hoard".into(), bytes: 1024, since_frame: 7 };
         let memory = MemoryUse {
             gpu_peak_bytes: 12_000_000,

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_pause_are_said() {
+    fn help_and_pause_are_shown() {
         let mut keys = Keys::default();
         keys.press(KeyEvent::new(KeyCode::Char('?'), KeyModifiers::NONE));
         keys.press(KeyEvent::new(KeyCode::Char('p'), KeyModifiers::NONE));

@@ -280,12 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_said_and_nothing_follows_half_a_frame() {
+    fn a_closed_reader_is_reported_and_nothing_follows_half_a_frame() {
         let small = Small::new(18, io::ErrorKind::BrokenPipe);
         let mut writer = FrameWriter::new("-", Box::new(small.clone()));
         writer.write(b"H ", &gray(0, 4, 2), b"abcdefgh").unwrap();
         let error = writer.write(b"F ", &gray(1, 4, 2), b"ijklmnop").unwrap_err().to_string();
-        assert!(error.starts_with("standard output, frame 1, byte 18: whoever reads it has stopped"), "{error}");
+        assert!(error.starts_with("standard output, frame 1, byte 18: the reader has closed the stream"), "{error}");
         let error = writer.write(b"F ", &gray(2, 4, 2), b"ijklmnop").unwrap_err().to_string();
         assert!(error.contains("frame 2: the stream broke off"), "{error}");
     }

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_a_mistake_only_where_no_header_said_otherwise() {
+    fn an_empty_stream_is_an_error_only_without_a_header() {
         let pool = FramePool::new(1 << 20);
         let error = take(&mut reader(io::empty(), Lead::Nothing, Format::Rgb8, (3, 2)), 0, &pool).unwrap_err();
         assert!(error.starts_with("`t` is empty, expected frames of 18 bytes"), "{error}");
@@ -442,19 +442,19 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_stream_is_asked_until_the_run_is_over_and_then_ends_without_an_error() {
+    fn a_silent_stream_is_polled_until_the_run_is_over_and_then_ends_without_an_error() {
         let pool = FramePool::new(1 << 20);
         let lend = |format, size| pool.lend(Meta::new(format, size)).map_err(HandlerError::from);
         for silent_after in ["", "FRA", "FRAME", "FRAME X", "FRAME\n", "FRAME\nabc"] {
             let bytes = [b"FRAME\nabcd", silent_after.as_bytes()].concat();
             let from = BufReader::new(Silent(Cursor::new(bytes)));
             let mut reader = reader(from, Lead::Line, Format::Gray8, (2, 2));
-            let asked = std::cell::Cell::new(0);
-            let over = || asked.replace(asked.get() + 1) == 5;
+            let checks = std::cell::Cell::new(0);
+            let over = || checks.replace(checks.get() + 1) == 5;
             assert!(reader.next(0, lend, &over).unwrap().is_some());
-            assert_eq!(asked.get(), 0, "what is there is not waited for");
+            assert_eq!(checks.get(), 0, "available bytes are read without waiting");
             assert!(reader.next(1, lend, &over).unwrap().is_none(), "{silent_after:?}");
-            assert_eq!(asked.get(), 6, "{silent_after:?}");
+            assert_eq!(checks.get(), 6, "{silent_after:?}");
         }
         assert_eq!(pool.held().len(), 0);
     }

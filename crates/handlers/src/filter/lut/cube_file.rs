@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_their_line() {
         let cases: &[(&str, u64, &str)] = &[
             ("", 0, "without LUT_1D_SIZE or LUT_3D_SIZE"),
             ("# only a comment\n\n", 2, "without LUT_1D_SIZE or LUT_3D_SIZE"),

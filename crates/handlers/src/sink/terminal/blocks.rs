@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_neighbours_are_not_told_their_colours_again() {
+    fn equal_neighbours_do_not_repeat_their_colours() {
         let even = picture(20, 10, WINDOW, |_, _| [1, 2, 3]);
         let mut blocks = Blocks::default();
         let text = String::from_utf8(blocks.paint(&even, WINDOW, Colours::All).to_vec()).unwrap();

@@ -4,6 +4,10 @@
 //! before the first frame. An older file of the target's name is untouched until then, and stays if the new one is
 //! never finished. A file without a whole frame is removed. Pipes and devices have no temporary name and are never
 //! replaced by a file.
+//!
+//! A sink calls [`Outlet::finish`] from `stop`, after its stream has ended in a run without a failure. Any other end is
+//! `stop_early`, which calls [`Outlet::finish_early`]: it leaves an older file as it was and keeps the new one beside it
+//! (`partial_files` of the report).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};

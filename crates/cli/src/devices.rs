@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn without_an_adapter_it_says_what_to_install() {
         let words = text(&[], &why(None), false);
-        assert!(words.starts_with("no adapter answers") && words.contains("install"), "{words}");
+        assert!(words.starts_with("no adapter found") && words.contains("install"), "{words}");
     }
 
     #[test]

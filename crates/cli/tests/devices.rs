@@ -17,7 +17,7 @@ fn caching(cache: &Path, args: &[&str]) -> Run {
 #[test]
 fn adapters_are_listed_with_what_is_known_and_which_one_is_taken() {
     let run = ends_with(0, vramp(&["devices"]));
-    for words in ["0  ", "through", "driver", "memory", "in use", "load", "limits", "a run takes 0", "shipped:"] {
+    for words in ["0  ", "through", "driver", "memory", "in use", "load", "limits", "a run uses 0", "shipped:"] {
         assert!(run.out.contains(words), "{words} is missing:\n{}", run.out);
     }
     assert_eq!(run.err, "", "drivers' complaints are kept away");
@@ -130,7 +130,7 @@ fn wishes_for_a_device_are_read_strictly_and_do_not_go_with_the_cpu() {
 #[test]
 fn without_a_driver_it_says_what_to_install() {
     let run = ends_with(0, without_drivers(&["devices"]));
-    assert!(run.out.contains("no adapter answers") && run.out.contains("install"), "{}", run.out);
+    assert!(run.out.contains("no adapter found") && run.out.contains("install"), "{}", run.out);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_plan_uses_the_list_that_was_kept_and_only_under_the_same_circumstances() {
     let plan = || caching(&cache, &["plan", PIPELINE, "--json"]);
     let before = ends_with(0, plan());
     assert_eq!(json(&before)["profile"], "shipped:integrated");
-    assert!(before.err.contains("this machine is not measured"), "{}", before.err);
+    assert!(before.err.contains("this machine has not been measured"), "{}", before.err);
     assert!(!cache.join("vramp").exists(), "a plan lists nothing and keeps nothing");
 
     ends_with(0, caching(&cache, &["devices"]));

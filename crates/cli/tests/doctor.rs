@@ -68,7 +68,7 @@ fn a_cache_that_cannot_be_written_is_a_warning_that_names_what_is_in_the_way() {
     let all = json(&run);
     let cache = check(&all, "cache");
     assert_eq!(cache["state"], "warning");
-    assert!(cache["words"].as_str().unwrap().contains("every run asks drivers anew"), "{cache}");
+    assert!(cache["words"].as_str().unwrap().contains("every run queries the drivers again"), "{cache}");
     assert!(cache["fix"].as_str().unwrap().starts_with("rm "), "{cache}");
     let all = json(&ends_with(0, doctor("nowhere", &[("XDG_CACHE_HOME", "/proc/none")], &["--json"])));
     assert_eq!(check(&all, "cache")["fix"], "unset XDG_CACHE_HOME");

@@ -353,7 +353,7 @@ fn a_loop_whose_pictures_all_vanish_is_an_error_whatever_is_skipped() {
         let output = child.wait_with_output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{policy}: {err}");
-        assert!(err.contains("`a-*.png`: none of its 3 files brought a picture in a whole round"), "{err}");
+        assert!(err.contains("`a-*.png`: none of its 3 files gave an image in a whole round"), "{err}");
         for (from, to) in &pictures {
             fs::rename(to, from).unwrap();
         }

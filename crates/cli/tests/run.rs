@@ -285,7 +285,10 @@ fn a_reader_that_stops_reading_frames_ends_with_one_and_words() {
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("error: raw0") && err.contains("stopped reading") && !err.contains("panick"), "{err}");
+    assert!(
+        err.contains("error: raw0") && err.contains("the reader has closed the stream") && !err.contains("panick"),
+        "{err}"
+    );
 }
 
 /// Runs an endless pipeline, and sends it a signal once its sink has started.

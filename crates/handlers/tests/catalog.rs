@@ -500,7 +500,7 @@ fn settings_that_make_no_sense_together_are_refused() {
     let huge = ["600000"; 20].join(",");
     for (handler, problem) in [
         ("convolve kernel=0,0,0,0,1,0,0,0,0 divisor=0".to_owned(), "must not be 0"),
-        ("warp m=1,2,0,2,4,0".to_owned(), "onto a line"),
+        ("warp m=1,2,0,2,4,0".to_owned(), "is not invertible"),
         (format!("colormatrix m={huge}"), "row 1 of m is too large"),
     ] {
         let reading = vramp_plan::read_text(&format!("pattern ! {handler} ! null"), catalog);

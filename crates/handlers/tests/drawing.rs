@@ -255,7 +255,7 @@ fn a_file_that_is_not_an_image_is_refused_by_name() {
     let cut = Picture::of("cut-off.png", &bytes[..bytes.len() / 2]);
     for file in [&empty, &text, &cut] {
         let error = overlay(file.path());
-        assert!(error.contains(file.path()) && error.contains("is not a picture"), "{error}");
+        assert!(error.contains(file.path()) && error.contains("cannot be used as an overlay"), "{error}");
     }
     let folder = overlay(std::env::temp_dir().to_str().expect("a path in letters"));
     assert!(folder.contains("not a file"), "{folder}");

@@ -66,7 +66,7 @@ fn a_second_frame_for_one_name_is_an_error_with_the_way_out() {
     assert!(error.contains("frame 1 would replace frame 0") && error.contains("out-%04d.png"), "{error}");
     assert_eq!((fs::read(&path).unwrap(), names(&room)), (first, vec!["out.png".to_owned()]));
     let error = make(PNG, &[("path", "%d-%d.png")], None).err().expect("two numbers are refused");
-    assert!(error.contains("two places"), "{error}");
+    assert!(error.contains("two placeholders"), "{error}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn places_that_cannot_be_written_are_named_before_the_first_frame() {
     let folder = room.display().to_string();
     let nowhere = room.join("none/out").display().to_string();
     for entry in [PNG, Y4M, RAW] {
-        for (path, problem) in [(&folder, "is a directory"), (&nowhere, "is not there; make it first")] {
+        for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create it")] {
             // Without frames, so that only starting can fail.
             let error = write(entry, &[("path", path)], &[]).unwrap_err();
             assert!(error.contains(problem) && error.contains(path.as_str()), "{}: {error}", entry.name);
@@ -191,7 +191,7 @@ fn links_are_followed_and_devices_stay_devices() {
     assert!(fs::symlink_metadata(room.join("far.raw")).unwrap().is_symlink());
     symlink("nowhere/new.raw", room.join("lost.raw")).unwrap();
     let error = write(RAW, &[("path", &room.join("lost.raw").display().to_string())], &shots).unwrap_err();
-    assert!(error.contains("nowhere` of") && error.contains("is not there; make it first"), "{error}");
+    assert!(error.contains("nowhere` of") && error.contains("does not exist; create it"), "{error}");
     for entry in [RAW, PNG] {
         write(entry, &[("path", "/dev/null")], &shots).unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());

@@ -243,7 +243,7 @@ fn a_broken_image_is_skipped_with_on_error_skip() {
     for policy in [OnError::Skip, OnError::Retry] {
         let (shots, end) = read_on(IMAGE, &[("path", &bad), ("loop", "true")], policy, ENOUGH);
         let error = end.unwrap_err();
-        assert!(shots.is_empty() && error.contains("none of its 1 files brought a picture"), "{error}");
+        assert!(shots.is_empty() && error.contains("none of its 1 files gave an image"), "{error}");
     }
 }
 
@@ -266,7 +266,7 @@ fn what_cannot_be_read_is_named_before_the_first_frame() {
     let error = images(&format!("{folder}/*.png")).1.unwrap_err();
     assert!(error.contains(&format!("no file matches `{folder}/*.png`")), "{error}");
     let error = images("a***b").1.unwrap_err();
-    assert!(error.contains("is not a pattern"), "{error}");
+    assert!(error.contains("is not a valid pattern"), "{error}");
 }
 
 /// Whether file permissions restrict the user that runs the tests.

@@ -120,7 +120,7 @@ fn a_side_that_is_too_long_is_an_error_with_the_way_out() {
     let path = room.join("out.jpg").display().to_string();
     for (w, h) in [(65_536, 1), (1, 65_536)] {
         let error = write(JPEG, &[("path", &path)], &[shot(Format::Rgb8, w, h, 255)]).unwrap_err();
-        assert!(error.contains(&format!("frame 0: a picture of {w}x{h}")), "{error}");
+        assert!(error.contains(&format!("frame 0: an image of {w}x{h}")), "{error}");
         assert!(error.contains("at most 65535 pixels") && error.contains("`resize`"), "{error}");
     }
     assert_eq!(names(&room), [""; 0]);
@@ -137,7 +137,7 @@ fn every_frame_has_its_name_and_a_second_one_for_one_name_is_an_error() {
     let error = write(JPEG, &[("path", &one)], &shots).unwrap_err();
     assert!(error.contains("frame 1 would replace frame 0") && error.contains("one-%04d.jpg"), "{error}");
     let error = make(JPEG, &[("path", "%d-%d.jpg")], None).err().expect("two numbers are refused");
-    assert!(error.contains("two places"), "{error}");
+    assert!(error.contains("two placeholders"), "{error}");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn places_that_cannot_be_written_are_named_before_the_first_frame() {
     let room = room("jpeg-unwritable");
     let folder = room.display().to_string();
     let nowhere = room.join("none/out.jpg").display().to_string();
-    for (path, problem) in [(&folder, "is a directory"), (&nowhere, "is not there; make it first")] {
+    for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create it")] {
         let error = write(JPEG, &[("path", path)], &[]).unwrap_err();
         assert!(error.contains(problem) && error.contains(path.as_str()), "{error}");
     }

@@ -131,7 +131,7 @@ fn more_text_than_can_be_drawn_is_refused_with_numbers() {
     let many = "x".repeat(10_000);
     for more in [&many, &format!("{{frame}}{many}")] {
         let error = refusal(("text", &[("text", more)]));
-        assert!(error.contains("10001 letters and lines") && error.contains("at most 8000"), "{error}");
+        assert!(error.contains("10001 glyphs and lines") && error.contains("at most 8000"), "{error}");
     }
     let endless = refusal(("text", &[("text", &"x".repeat(1_000_000))]));
     assert!(endless.contains("1000000 characters"), "{endless}");

@@ -54,7 +54,7 @@ fn a_pattern_without_a_match_and_a_bad_pattern_are_named() {
     let error = look(&source::image::ENTRY, &pattern).unwrap_err();
     assert_eq!(error.problem, format!("no file matches `{pattern}`"));
     let error = look(&source::image::ENTRY, "a***b.png").unwrap_err();
-    assert!(error.problem.starts_with("`a***b.png` is not a pattern"), "{error}");
+    assert!(error.problem.starts_with("`a***b.png` is not a valid pattern"), "{error}");
 }
 
 #[test]

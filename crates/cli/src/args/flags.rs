@@ -90,7 +90,7 @@ pub(crate) struct SharedFlags {
     /// Print only errors on standard error
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print the whole plan and the negotiated format of every link on standard error
+    /// Print the whole plan and the negotiated memory space of every link on standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

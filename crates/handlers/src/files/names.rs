@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn two_numbers_or_one_in_a_directory_are_refused() {
-        assert!(NumberedPath::read("%d-%d.png").unwrap_err().contains("two places"));
+        assert!(NumberedPath::read("%d-%d.png").unwrap_err().contains("two placeholders"));
         assert!(NumberedPath::read("%04d/a.png").unwrap_err().contains("directory"));
         assert!(NumberedPath::read("%999999999999999999999d.png").is_ok_and(|names| names.digits == Some(1)));
         assert!(NumberedPath::read("%21d.png").unwrap_err().contains("21 digits"));

@@ -287,7 +287,7 @@ mod tests {
         let error = writer.write(b"F ", &gray(1, 4, 2), b"ijklmnop").unwrap_err().to_string();
         assert!(error.starts_with("standard output, frame 1, byte 18: the reader has closed the stream"), "{error}");
         let error = writer.write(b"F ", &gray(2, 4, 2), b"ijklmnop").unwrap_err().to_string();
-        assert!(error.contains("frame 2: the stream broke off"), "{error}");
+        assert!(error.contains("frame 2: the stream broke in an earlier frame"), "{error}");
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn a_colormatrix_that_would_overflow_is_refused_with_its_numbers_by_the_graph_an
             Err(error) => {
                 let error = error.to_string();
                 assert!(!fits && error.contains("row 3 of m is too large"), "{factor}: {error}");
-                assert!(error.contains("and may to 2056"), "{error}");
+                assert!(error.contains("the limit is 2056"), "{error}");
                 assert!(factor != "411.3" || error.contains("add up to 2056.5"), "{error}");
             }
         }

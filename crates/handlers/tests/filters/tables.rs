@@ -105,7 +105,7 @@ fn a_file_that_is_not_a_table_is_refused_with_its_name_and_line() {
         ("short.cube", b"LUT_3D_SIZE 2\n0 0 0\n", "line 2: the file ends here with 1 entries"),
         ("nan.cube", b"# hm\nLUT_1D_SIZE 2\n0 nan 0\n1 1 1\n", "line 3: an entry takes 3 numbers"),
         ("giant.cube", b"LUT_3D_SIZE 4000000000\n", "line 1: LUT_3D_SIZE takes a whole number from 2 to 256"),
-        ("binary.cube", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 1: it is not text"),
+        ("binary.cube", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 1: not text"),
     ] {
         let file = Temporary::new(name, text);
         let error = refusal(&format!("lut path={}", file.path()));

@@ -72,9 +72,9 @@ pub(super) enum CubeError {
 /// An error in a line, or at the end of a file.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub(super) enum Problem {
-    #[error("the line is longer than {MOST_LINE_BYTES} bytes; this is not a .cube file")]
+    #[error("longer than {MOST_LINE_BYTES} bytes; this is not a .cube file")]
     LongLine,
-    #[error("the line is not text; this is not a .cube file")]
+    #[error("not text; this is not a .cube file")]
     NoText,
     #[error(
         "`{0}` is not a keyword of a .cube file; use TITLE, DOMAIN_MIN, DOMAIN_MAX, LUT_1D_SIZE, LUT_3D_SIZE, \

@@ -23,7 +23,7 @@ fn kept_in(cache: &Path) -> Vec<PathBuf> {
 fn a_calibration_is_kept_and_used_until_it_no_longer_fits() {
     let cache = dir("a_calibration_is_kept");
     let run = ends_with(0, caching(&cache, &["devices", "--calibrate", "--cpu", "--json"]));
-    assert_eq!(run.err, "", "in a pipe there is nothing but the result");
+    assert_eq!(run.err, "", "without a terminal there is only the result");
     let said = json(&run);
     assert_eq!(said["name"], "calibrated:cpu");
     let call = &said["profile"]["cpu"]["call_us"];

@@ -71,14 +71,18 @@ fn every_format_is_printed() {
 
 #[test]
 fn without_a_profile_the_plan_says_that_it_is_an_estimate() {
-    let said = "no profile given and this machine has not been measured";
+    let warning = "no profile given and this machine has not been measured";
     let run = ends_with(0, vramp(&["plan", GOOD, "--json"]));
-    assert!(run.err.contains(&format!("warning: {said}")), "{}", run.err);
-    assert!(run.out.contains(said));
+    assert!(run.err.contains(&format!("warning: {warning}")), "{}", run.err);
+    assert!(run.out.contains(warning));
     let text = ends_with(0, vramp(&["plan", GOOD]));
-    assert_eq!((text.out.matches(said).count(), text.err.matches(said).count()), (0, 1), "said once, to people");
+    assert_eq!(
+        (text.out.matches(warning).count(), text.err.matches(warning).count()),
+        (0, 1),
+        "printed once, on standard error"
+    );
     let with = ends_with(0, vramp(&["plan", GOOD, "--json", "--profile", "shipped:discrete"]));
-    assert!(!with.out.contains(said) && !with.err.contains(said));
+    assert!(!with.out.contains(warning) && !with.err.contains(warning));
     assert!(with.out.contains("\"profile\":\"shipped:discrete\""));
 }
 

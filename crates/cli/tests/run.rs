@@ -142,7 +142,7 @@ fn a_failing_handler_ends_with_one_and_still_reports() {
     assert!(std::path::Path::new(&out).exists(), "the first picture is whole");
     let skipping = format!("pattern size=16x16 frames=5 ! png path={out} on-error=skip");
     let run = ends_with(0, vramp(&["run", &skipping, "--cpu", "--json"]));
-    assert_eq!(run.err.matches("warning: png0 failed on frame 1").count(), 1, "said once: {}", run.err);
+    assert_eq!(run.err.matches("warning: png0 failed on frame 1").count(), 1, "reported once: {}", run.err);
     assert_eq!(json(&run)["failed"], 4);
 }
 
@@ -244,7 +244,7 @@ fn a_budget_that_is_kept_is_silent_and_a_broken_one_is_named() {
     assert!(run.err.contains("error: budget exceeded: transfers 1 per frame, at most 0 allowed (over "), "{}", run.err);
     assert!(!run.err.contains("submits"), "{}", run.err);
     let run = ends_with(4, vramp(&["run", &demo("null"), "--gpu", "--budget", "submits=0.5", "--json"]));
-    assert_eq!(json(&run)["frames"], 60, "the report is printed all the same");
+    assert_eq!(json(&run)["frames"], 60, "the report is still printed");
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn frames_go_through_pipes_unchanged() {
     let (code, out, err) = vramp_piped(&["run", "y4m path=- ! y4m path=-", "--cpu"], &input);
     assert_eq!(code, 0, "{err}");
     let body = |bytes: &[u8]| bytes[bytes.iter().position(|b| *b == b'\n').unwrap()..].to_vec();
-    assert_eq!(body(&out), body(&input), "nothing but the frames, and they are the same");
+    assert_eq!(body(&out), body(&input), "only the frames, and they are the same");
     let (code, out, err) = vramp_piped(&["run", "y4m path=- ! blur ! y4m path=-", "--cpu"], &input);
     assert_eq!(code, 0, "{err}");
     assert!(out.starts_with(b"YUV4MPEG2 W32 H16 "), "{:?}", String::from_utf8_lossy(&out[..40]));

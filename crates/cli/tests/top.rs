@@ -48,7 +48,7 @@ fn it_shows_every_handler_and_link_with_numbers_that_move_and_q_ends_it() {
             text.split_whitespace().zip(text.split_whitespace().skip(1)).find(|(_, w)| *w == "fps")?.0.parse().ok()?;
         (50.0..250.0).contains(&fps).then_some(())
     });
-    assert!(terminal.wait("the other screen", |screen| screen.hide_cursor().then(|| screen.alternate_screen())));
+    assert!(terminal.wait("the alternate screen", |screen| screen.hide_cursor().then(|| screen.alternate_screen())));
     terminal.press("q");
     let ended = ends(terminal, 0);
     for words in ["plan: 4 handlers on the cpu", "memory: ", " frames in ", " fps; "] {
@@ -171,7 +171,7 @@ fn a_terminal_that_goes_away_ends_the_run() {
         }
         if begun.elapsed() > std::time::Duration::from_secs(30) {
             child.kill().unwrap();
-            panic!("it goes on without a terminal");
+            panic!("it continues without a terminal");
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     };
@@ -197,7 +197,7 @@ fn escape_leaves_the_help_and_then_ends_the_run() {
 }
 
 #[test]
-fn the_view_stands_still_while_the_run_goes_on() {
+fn the_view_is_paused_while_the_run_continues() {
     let terminal = top(80, 24, ENDLESS, &PACED);
     terminal.number_before("out");
     terminal.press("p");

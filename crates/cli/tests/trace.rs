@@ -79,13 +79,13 @@ fn ctrl_c_leaves_a_whole_timeline() {
     let mut child = command(&args).spawn().unwrap();
     // The temporary file exists before anything runs; a second of progress shows that frames flow.
     let mut lines = std::io::BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.contains("fps") {
-        assert!(std::io::BufRead::read_line(&mut lines, &mut said).unwrap() > 0, "it ended by itself: {said}");
+    let mut err = String::new();
+    while !err.contains("fps") {
+        assert!(std::io::BufRead::read_line(&mut lines, &mut err).unwrap() > 0, "it ended too early: {err}");
     }
     assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    std::io::Read::read_to_string(&mut lines, &mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
     let drawn = spans(&events(&path), "lane", "null0");
     assert!(!drawn.is_empty() && drawn.is_sorted());
     assert_eq!(left_in(&dir), ["run.json"]);

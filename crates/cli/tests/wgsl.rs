@@ -300,9 +300,9 @@ fn a_watched_shader_takes_effect_when_it_is_saved_and_stays_when_it_is_wrong() {
     let mut later = (0..100).map(|_| until("probe0").split_whitespace().last().unwrap().to_owned());
     let after = later.find(|pixels| *pixels != before).expect("other pixels come out");
     save("fn pixel(c: vec4f) -> vec4f {\n    return d;\n}");
-    let said = until("the previous shader keeps running");
-    assert!(said.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{said}");
-    assert_eq!(until("probe0").split_whitespace().last().unwrap(), after, "the old one goes on");
+    let message = until("the previous shader keeps running");
+    assert!(message.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{message}");
+    assert_eq!(until("probe0").split_whitespace().last().unwrap(), after, "the old shader keeps running");
     std::fs::write(&path, "fn pixel(c: vec4f) -> vec4f { return c; }").unwrap();
     until("wgsl0: reloaded");
     interrupt(child.id());

@@ -4,8 +4,8 @@
 //! applied. A GIF gives all its frames, any other animation only the first. The module also composes the frames of a
 //! GIF.
 //!
-//! Memory in proportion to the image is allocated in ways that can fail ([`NoMemory`]). Before a call into a library that
-//! aborts without memory, the same amount is allocated and freed again as a probe.
+//! Memory in proportion to the image is allocated in ways that can fail ([`NoMemory`]). Before a call into a library
+//! that aborts without memory, the same amount is allocated and freed again as a probe.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};

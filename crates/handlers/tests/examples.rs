@@ -42,7 +42,7 @@ fn every_handler_is_found_in_its_example_with_its_settings() {
     }
     assert_eq!(found("mix"), "mix amount=0.3 name=both");
     assert_eq!(found("text"), "text \"{fps} fps\" size=32");
-    assert!(found("wgsl").ends_with("}\""), "what is quoted stays whole: {}", found("wgsl"));
+    assert!(found("wgsl").ends_with("}\""), "quoted text is kept: {}", found("wgsl"));
 }
 
 #[test]

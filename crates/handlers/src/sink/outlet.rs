@@ -6,8 +6,8 @@
 //! replaced by a file.
 //!
 //! A sink calls [`Outlet::finish`] from `stop`, after its stream has ended in a run without a failure. Any other end is
-//! `stop_early`, which calls [`Outlet::finish_early`]: it leaves an older file as it was and keeps the new one beside it
-//! (`partial_files` of the report).
+//! `stop_early`, which calls [`Outlet::finish_early`]: it leaves an older file as it was and keeps the new one beside
+//! it (`partial_files` of the report).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};

@@ -89,7 +89,7 @@ fn warp_mixes_four_pixels_where_the_map_came_from() {
 #[test]
 fn a_map_without_a_way_back_is_refused_with_its_numbers() {
     let flat = refusal("warp m=1,2,0,2,4,0");
-    assert!(flat.contains("1.0 times 4.0 less 2.0 times 2.0 is 0.0"), "{flat}");
+    assert!(flat.contains("1.0 * 4.0 - 2.0 * 2.0 is 0.0"), "{flat}");
     let endless = refusal("warp m=1e200,0,0,0,1e200,0");
     assert!(endless.contains("is inf"), "{endless}");
 }

@@ -16,7 +16,7 @@ fn it_writes_a_picture_and_ends_with_the_plan_and_a_table() {
     for (size, side) in [("640x480", "cpu"), ("640x480", "gpu"), ("1920x1080", "cpu"), ("1920x1080", "gpu")] {
         assert!(cells.iter().any(|row| row.len() == 11 && row[..2] == [size, side]), "{size} {side}:\n{}", run.out);
     }
-    assert!(run.err.contains("640x480 on the cpu") && !run.err.contains("XDG"), "{}", run.err);
+    assert!(run.err.contains("640x480 on the CPU") && !run.err.contains("XDG"), "{}", run.err);
 }
 
 #[test]

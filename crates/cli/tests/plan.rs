@@ -150,7 +150,7 @@ fn options_without_effect_on_a_plan_are_warned_about() {
     let run = ends_with(0, vramp(&["plan", GOOD, "--budget", "uploads=0"]));
     assert!(run.err.contains("--budget has no effect on a plan"), "{}", run.err);
     let run = ends_with(0, vramp(&["plan", GOOD, "--profile", "shipped:discrete", "--device", "0"]));
-    assert!(run.err.contains("--backend and --device change nothing"), "{}", run.err);
+    assert!(run.err.contains("--backend and --device have no effect"), "{}", run.err);
 }
 
 #[test]

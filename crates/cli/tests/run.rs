@@ -378,7 +378,7 @@ fn memory_is_printed_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_
     let text = "pattern size=64x48 frames=30 ! blur !{lossless depth=3} invert ! null";
     let run = ends_with(0, vramp(&["run", text, "--cpu"]));
     assert!(run.err.contains("memory: ") && run.err.contains(" on the cpu for frames"), "{}", run.err);
-    assert!(run.err.contains(" planned on the cpu, "), "{}", run.err);
+    assert!(run.err.contains("memory: peak ") && run.err.contains(" on the cpu (planned "), "{}", run.err);
 
     let run = ends_with(0, vramp(&["run", text, "--cpu", "--json", "--memory", "40Ki"]));
     assert!(run.err.contains("frames will wait for memory"), "{}", run.err);

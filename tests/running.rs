@@ -254,7 +254,7 @@ fn a_graph_that_would_spoil_a_file_is_refused_before_anything_is_opened() {
         ("pattern name=p ! raw path=o.raw; p. ! y4m path=./o.raw", "raw0 and y4m0 would both write to"),
         ("pattern name=p ! png path=k%d.png; p. ! raw path=k12.png", "png0 and raw0 would both write to `k12.png`"),
         ("pattern name=p ! y4m path=-; p. ! raw path=-", "y4m0 and raw0 would both write to standard output"),
-        ("pattern ! lut path=Cargo.toml ! raw path=src/../Cargo.toml", "raw0 would write over `Cargo.toml`"),
+        ("pattern ! lut path=Cargo.toml ! raw path=src/../Cargo.toml", "raw0 would overwrite `Cargo.toml`"),
     ] {
         let spec = vramp::read(text, registry.catalog()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let graph = registry.check(&spec).unwrap_or_else(|error| panic!("{error}"));

@@ -220,7 +220,7 @@ fn a_header_that_changes_between_planning_and_running_is_refused() {
         .expect("it can be planned");
     std::fs::write(&from.0, stream("YUV4MPEG2 W8 H6 Ib", &["FRAME"], 72)).expect("it can be written");
     let error = pipeline.outcome().expect("it starts").into_result().unwrap_err().to_string();
-    assert!(error.contains("has changed since the run was planned; start the run again"), "{error}");
+    assert!(error.contains("has changed since the run was planned; restart the run"), "{error}");
 }
 
 #[test]

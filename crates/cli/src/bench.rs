@@ -1,9 +1,7 @@
-//! `vramp bench`: what works take on this machine.
+//! `vramp bench`: prints how long workloads take on this machine.
 //!
-//! Owns the command: which works, their order, the table and the lines.
-//! Does not measure: the library does.
-//!
-//! Always: a measurement is printed as soon as it is there; there is nothing to finish, so Ctrl-C ends it at once.
+//! `vramp::bench` measures. Each measurement is printed as soon as it is done. There is nothing to finish, so Ctrl-C
+//! ends the program at once.
 
 use anyhow::anyhow;
 use vramp::bench::{
@@ -48,20 +46,20 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Where tensors are measured: the device where one is asked for or there is hardware, otherwise the host.
+/// The context for tensor workloads: the device if `--gpu` is given or there is hardware, otherwise the CPU.
 fn context(args: &BenchArgs) -> Result<Context, CliError> {
     let flags = &args.flags;
     let builder = Context::builder();
     let builder = flags.threads.map_or_else(Context::builder, |threads| builder.threads(threads as usize));
     let choice = request::choice(flags);
-    let insists = request::insists(flags);
+    let requires_device = request::requires_device(flags);
     let is_hardware = || machine::adapter(&choice).is_ok_and(|adapter| adapter.kind != AdapterKind::Software);
-    if flags.cpu || !insists && !is_hardware() {
+    if flags.cpu || !requires_device && !is_hardware() {
         return Ok(builder.on_host());
     }
     match choice.open() {
         Ok(device) => builder.on(&device).map_err(|error| CliError::Failed(error.into())),
-        Err(error) if insists => Err(CliError::NoPlan(error.into())),
+        Err(error) if requires_device => Err(CliError::NoPlan(error.into())),
         Err(_) => Ok(builder.on_host()),
     }
 }
@@ -84,7 +82,7 @@ fn is_wanted_tensor(work: &TensorWorkload, what: &[String]) -> bool {
     what.is_empty() || what.iter().any(|word| word == work.name || word == Suite::Tensor.name())
 }
 
-/// What means nothing here.
+/// Refuses options that have no meaning for a benchmark.
 fn refuse(args: &BenchArgs) -> Result<(), CliError> {
     let flags = &args.flags;
     flags.refuse_verify("bench")?;
@@ -95,7 +93,7 @@ fn refuse(args: &BenchArgs) -> Result<(), CliError> {
         (!flags.lose_device_at.is_empty(), "--lose-device-at"),
     ] {
         if given {
-            return Err(CliError::Wrong(anyhow!("bench has no use for {option}; `vramp run` has")));
+            return Err(CliError::Wrong(anyhow!("{option} does not apply to `vramp bench`; use it with `vramp run`")));
         }
     }
     Ok(())

@@ -1,9 +1,7 @@
-//! `vramp devices --calibrate`: measures this machine and keeps the figures.
+//! `vramp devices --calibrate`: measures this machine and stores the profile.
 //!
-//! Owns the command: its progress, Ctrl-C, and the figures for people and for programs.
-//! Does not measure and does not know where figures are kept: the library does.
-//!
-//! Always: interrupted, it keeps nothing and ends with 130; in a pipe there is nothing but the result, unless `-v`.
+//! The library measures and decides where the profile is stored; this module shows progress and prints the figures.
+//! If interrupted, it stores nothing and exits with 130. Without a terminal it prints only the result, unless `-v`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,9 +22,9 @@ use crate::{interrupt, page, request};
 pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
     let device = open(args)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
+    let requested = Arc::clone(&stop);
     interrupt::on_request(move || {
-        if asked.swap(true, Ordering::AcqRel) {
+        if requested.swap(true, Ordering::AcqRel) {
             std::process::exit(130);
         }
     })?;
@@ -43,7 +41,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
         CalibrateError::Interrupted => CliError::Interrupted,
         error @ CalibrateError::Pipeline(_) => CliError::Failed(error.into()),
     })?;
-    // Plans look for it by the list of adapters, and ask no driver.
+    // Plans find the profile through the stored list of adapters, without querying a driver.
     if device.is_some() && machine::known_adapters().is_none() {
         machine::list_adapters();
     }
@@ -56,16 +54,18 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
     let mut text = figures(&profile);
     let seconds = started.elapsed().as_secs_f64();
     let _ = match kept {
-        Some(path) => writeln!(text, "\nmeasured in {seconds:.0} s, kept in {path}; plans call it {}", profile.name()),
-        None => writeln!(text, "\nmeasured in {seconds:.0} s; there is no cache folder to keep it in"),
+        Some(path) => {
+            writeln!(text, "\nmeasured in {seconds:.0} s, stored in {path}; plans call it {}", profile.name())
+        }
+        None => writeln!(text, "\nmeasured in {seconds:.0} s; not stored, because there is no cache directory"),
     };
     page::result(text.as_bytes())
 }
 
-/// When an adapter's figures were measured, in words.
+/// When an adapter's figures were measured, for people.
 pub(crate) fn when(adapter: Option<&Adapter>) -> String {
     let Some(known) = known(adapter) else {
-        return "not measured on this machine (`vramp devices --calibrate` does)".to_owned();
+        return "not measured on this machine (help: `vramp devices --calibrate`)".to_owned();
     };
     let ago = SystemTime::now().duration_since(known.at).unwrap_or_default();
     format!("measured {}", ago_words(ago))
@@ -80,7 +80,7 @@ fn ago_words(ago: Duration) -> String {
     }
 }
 
-/// The device to measure; none where the cpu alone is asked for, or there is no adapter and nobody named one.
+/// The device to measure. None with `--cpu`, or if there is no adapter and the options name none.
 fn open(args: &CalibrateArgs) -> Result<Option<Device>, CliError> {
     if args.cpu {
         return Ok(None);
@@ -89,7 +89,7 @@ fn open(args: &CalibrateArgs) -> Result<Option<Device>, CliError> {
         Ok(device) => Ok(Some(device)),
         Err(why) if args.backend.is_some() || args.device.is_some() => Err(CliError::NoPlan(why.into())),
         Err(why) => {
-            page::warning(&format!("{why}; measuring the cpu alone"));
+            page::warning(&format!("{why}; measuring only the CPU"));
             Ok(None)
         }
     }
@@ -117,7 +117,7 @@ fn hear(progress: &CalibrationProgress, bar: Option<&ProgressBar>, verbose: bool
     }
 }
 
-/// What was found out, one figure a line.
+/// The measured profile, one figure per line.
 fn figures(profile: &Profile) -> String {
     let mut out = format!("{}\n\n", profile.about);
     for (key, figure) in profile.figures() {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_said_in_words() {
+    fn ages_are_shown_in_words() {
         assert_eq!(ago_words(Duration::from_secs(5)), "just now");
         assert_eq!(ago_words(Duration::from_secs(600)), "10 minutes ago");
         assert_eq!(ago_words(Duration::from_secs(10_000)), "2 hours ago");

@@ -1,10 +1,7 @@
-//! `vramp devices`: the graphics adapters of this machine.
+//! `vramp devices`: lists the graphics adapters of this machine, and says which one a run uses.
 //!
-//! Owns the command: the list for people and for programs, and what to install where there is none.
-//! Does not open an adapter, and does not choose: the library does, and says why.
-//!
-//! Always: drivers are asked anew, and what they say is what later runs begin with; memory and load are readings of this
-//! moment or the reason why there is none.
+//! Opens no adapter. The library chooses and gives the reason. Drivers are queried every time, and the answer is stored
+//! for later runs. Memory and load are current readings, or the reason why they cannot be read.
 
 use std::fmt::Write as _;
 
@@ -33,32 +30,32 @@ pub(crate) fn run(json: bool) -> Result<(), CliError> {
     page::result(line.as_bytes())
 }
 
-/// What to do where no adapter answers.
+/// What to install if no adapter is found.
 pub(crate) fn what_to_install() -> &'static str {
     if cfg!(target_os = "linux") {
         "install a Vulkan driver for your card; on Debian and Ubuntu, `apt install mesa-vulkan-drivers libvulkan1` has \
-         those for AMD and Intel, and one that computes on the cpu"
+         those for AMD and Intel, and one that computes on the CPU"
     } else if cfg!(target_os = "macos") {
         "Metal comes with macOS; inside a virtual machine, turn its graphics acceleration on"
     } else if cfg!(target_os = "windows") {
-        "install the driver of your card's maker; Windows' own basic driver has no Direct3D 12"
+        "install the driver of your card's vendor; Microsoft's basic display driver has no Direct3D 12"
     } else {
         "install a Vulkan driver"
     }
 }
 
-/// Which one a run takes, and why.
+/// Which adapter a run uses, and why.
 fn why(chosen: Option<&Chosen>) -> String {
     let Some(Chosen { adapter, why, .. }) = chosen else {
-        return format!("no adapter answers, so that everything runs on the cpu; to use a gpu, {}", what_to_install());
+        return format!("no adapter found, so everything runs on the CPU; to use a GPU, {}", what_to_install());
     };
     let profile = calibrate::figures_of(Some(adapter));
     let used = match adapter.kind {
-        AdapterKind::Software => "plans rarely choose it over the cpu itself, --gpu insists",
-        _ => "a plan uses it where that is cheaper, --gpu insists",
+        AdapterKind::Software => "plans rarely choose it over the CPU, --gpu forces it",
+        _ => "a plan uses it if that is cheaper, --gpu forces it",
     };
     let measured = crate::calibrate::when(Some(adapter));
-    format!("a run takes {}: {why}; its costs are those of {}, {measured}; {used}", adapter.index, profile.name())
+    format!("a run uses {}: {why}; costs from {}, {measured}; {used}", adapter.index, profile.name())
 }
 
 fn text(adapters: &[(&Adapter, &AdapterReading)], why: &str, colour: bool) -> String {
@@ -70,20 +67,20 @@ fn text(adapters: &[(&Adapter, &AdapterReading)], why: &str, colour: bool) -> St
         let mut fact = |label: &str, value: &str| {
             let _ = writeln!(out, "   {label:10}{}", value.trim());
         };
-        let software = if *kind == AdapterKind::Software { ": computes on the cpu" } else { "" };
+        let software = if *kind == AdapterKind::Software { ": computes on the CPU" } else { "" };
         fact("through", &format!("{backend}, {kind}{software}"));
         fact("driver", &format!("{driver} {driver_version}"));
         if let Some(pci) = pci {
             fact("pci", pci);
         }
-        fact("memory", &told(&reading.memory_bytes, bytes_in_words));
-        fact("in use", &told(&reading.used_bytes, bytes_in_words));
-        fact("load", &told(&reading.load_percent, |percent| format!("{percent:.0} %")));
+        fact("memory", &readout_text(&reading.memory_bytes, bytes_in_words));
+        fact("in use", &readout_text(&reading.used_bytes, bytes_in_words));
+        fact("load", &readout_text(&reading.load_percent, |percent| format!("{percent:.0} %")));
         let mb = |bytes: u64| format!("{} MB", bytes >> 20);
         fact(
             "limits",
             &format!(
-                "{} buffers a kernel, {} a binding, {} a buffer, {} invocations a workgroup",
+                "{} buffers per kernel, {} per binding, {} per buffer, {} invocations per workgroup",
                 limits.storage_buffers_per_stage,
                 mb(limits.binding_bytes),
                 mb(limits.buffer_bytes),
@@ -91,19 +88,19 @@ fn text(adapters: &[(&Adapter, &AdapterReading)], why: &str, colour: bool) -> St
             ),
         );
         let has = |yes: bool, what: &str| if yes { what.to_owned() } else { format!("no {what}") };
-        let mapping = has(adapter.has_mappable_buffers, "mapping of kernels' buffers");
+        let mapping = has(adapter.has_mappable_buffers, "mapping of kernel buffers");
         fact("features", &format!("{}, {mapping}", has(adapter.has_timestamps, "timestamps")));
         out.push('\n');
     }
     let _ = writeln!(out, "{why}");
     if adapters.len() > 1 {
-        out.push_str("--device N or --device NAME takes another one\n");
+        out.push_str("--device N or --device NAME selects another one\n");
     }
     out
 }
 
-/// A number with where it is from, or why there is none.
-fn told<T: Copy>(known: &Readout<T>, show: impl Fn(T) -> String) -> String {
+/// A reading with its source, or the reason why there is none.
+fn readout_text<T: Copy>(known: &Readout<T>, show: impl Fn(T) -> String) -> String {
     match known {
         Readout::Unavailable(why) => format!("unavailable: {why}"),
         Readout::Is { value, from, doubt: None } => format!("{} ({from})", show(*value)),
@@ -130,7 +127,7 @@ struct AdapterJson<'a> {
     vendor: u32,
     model: u32,
     pci: Option<&'a str>,
-    /// Null where it cannot be read; why not, or why it may be wrong, stands beside it.
+    /// Null if it cannot be read. The note beside it says why, or why the value may be wrong.
     memory_bytes: Option<u64>,
     memory_from: Option<&'a str>,
     memory_why: Option<&'a str>,
@@ -202,15 +199,15 @@ mod tests {
     #[test]
     fn without_an_adapter_it_says_what_to_install() {
         let words = text(&[], &why(None), false);
-        assert!(words.starts_with("no adapter answers") && words.contains("install"), "{words}");
+        assert!(words.starts_with("no adapter found") && words.contains("install"), "{words}");
     }
 
     #[test]
-    fn what_is_unknown_is_told_as_unavailable_and_what_is_doubtful_with_its_doubt() {
+    fn unknown_readings_are_unavailable_and_doubtful_ones_show_their_doubt() {
         let unknown: Readout<u64> = Readout::unavailable("/a/b: permission denied");
-        assert_eq!(told(&unknown, bytes_in_words), "unavailable: /a/b: permission denied");
-        assert_eq!(told(&Readout::is(2_500_000_000, "/a/c"), bytes_in_words), "2.5 GB (/a/c)");
+        assert_eq!(readout_text(&unknown, bytes_in_words), "unavailable: /a/b: permission denied");
+        assert_eq!(readout_text(&Readout::is(2_500_000_000, "/a/c"), bytes_in_words), "2.5 GB (/a/c)");
         let doubtful = Readout::Is { value: 3.0, from: "/proc".to_owned(), doubt: Some("some are hidden".to_owned()) };
-        assert_eq!(told(&doubtful, |value: f32| value.to_string()), "3 (/proc; some are hidden)");
+        assert_eq!(readout_text(&doubtful, |value: f32| value.to_string()), "3 (/proc; some are hidden)");
     }
 }

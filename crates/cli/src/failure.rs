@@ -1,9 +1,6 @@
-//! How the program ends when it does not end well.
+//! [`CliError`]: why a command failed, with its exit code.
 //!
-//! Owns the exit codes and the one place where an error is printed.
-//! Does not word errors: they come worded.
-//!
-//! Always: a failure is reported once, here; a reader that went away is no failure.
+//! Every failure is printed once, by [`CliError::report`]. A reader that closes standard output is not a failure.
 
 use std::ops::Range;
 use std::process::ExitCode;
@@ -16,32 +13,31 @@ use vramp::verify::VerifyError;
 
 use crate::page;
 
-/// Why a command did not do what was asked.
 pub(crate) enum CliError {
-    /// Something failed: a file, a disk, a handler.
+    /// A file, a disk or a handler failed.
     Failed(anyhow::Error),
-    /// The command line is wrong.
+    /// The command line is invalid.
     Wrong(anyhow::Error),
-    /// The pipeline is wrong.
+    /// The pipeline is invalid.
     Mistakes(Mistakes),
-    /// The graph cannot be planned, or not on this machine.
+    /// The graph cannot be planned with these options or on this machine.
     NoPlan(anyhow::Error),
-    /// Frames needed more than they may.
+    /// A budget was exceeded; one line per limit.
     Budget(Vec<String>),
-    /// What should be equal is not.
+    /// A verification found differences; one line each.
     Different(Vec<String>),
-    /// Somebody ended it.
+    /// Ended by Ctrl-C or a signal.
     Interrupted,
-    /// Whoever read standard output has gone.
+    /// The reader of standard output closed it.
     ReaderGone,
-    /// One of these, about the handler of this name.
+    /// An error about the handler of this name.
     Of(Box<CliError>, String),
-    /// One of these, and where in the pipeline that handler stands.
+    /// An error with the position of its handler in the pipeline.
     At(Box<CliError>, SourceText, Range<usize>),
 }
 
 impl CliError {
-    /// Prints it and says the exit code.
+    /// Prints the error and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             CliError::Failed(_) | CliError::Wrong(_) | CliError::NoPlan(_) => {
@@ -61,7 +57,7 @@ impl CliError {
         ExitCode::from(self.code())
     }
 
-    /// Says which handler it is about, where it is about one.
+    /// Adds the handler that the error is about, if there is one.
     #[must_use]
     pub(crate) fn of(self, handler: Option<&str>) -> CliError {
         match handler {
@@ -70,7 +66,7 @@ impl CliError {
         }
     }
 
-    /// Its words, where they are an error's.
+    /// The text of the error, if it has one.
     pub(crate) fn words(&self) -> Option<String> {
         match self {
             CliError::Failed(error) | CliError::Wrong(error) | CliError::NoPlan(error) => Some(format!("{error:#}")),
@@ -79,7 +75,6 @@ impl CliError {
         }
     }
 
-    /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             CliError::ReaderGone => 0,
@@ -98,7 +93,7 @@ impl From<NoPlan> for CliError {
     fn from(why: NoPlan) -> CliError {
         let handler = why.handler().map(str::to_owned);
         let failure = match why {
-            // A name that does not exist is a slip on the command line, not a property of the graph.
+            // An unknown name is a typing error on the command line, not a property of the graph.
             NoPlan::UnknownPin { .. } => CliError::Wrong(why.into()),
             _ => CliError::NoPlan(why.into()),
         };
@@ -149,7 +144,7 @@ impl From<VerifyError> for CliError {
     }
 }
 
-/// An error whose words already hold those of its causes.
+/// Drops the source chain of an error whose message already contains its causes.
 pub(crate) fn chainless(error: &impl std::error::Error) -> anyhow::Error {
     anyhow::anyhow!("{error}")
 }

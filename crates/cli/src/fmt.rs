@@ -1,9 +1,6 @@
-//! `vramp fmt`: a pipeline in its other language.
+//! `vramp fmt`: converts a pipeline between text and TOML.
 //!
-//! Owns the command.
-//! Does not print graphs: the library does, in one canonical way.
-//!
-//! Always: what is printed reads back as the same graph; a wrong pipeline is not printed at all.
+//! The output reads back as the same graph. An invalid pipeline is not printed.
 
 use std::ffi::OsStr;
 

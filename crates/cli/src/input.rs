@@ -1,9 +1,7 @@
-//! Finding and reading the pipeline that a command was given.
+//! Finds and reads the pipeline that a command was given: text, a file or standard input, in either language.
 //!
-//! Owns the choice between text, file and standard input, and between the two languages.
-//! Does not parse: the library's readers do.
-//!
-//! Always: what is read is UTF-8 and of bounded length; a word that looks like a file and is none is said to be one.
+//! Input is UTF-8 of bounded length. An argument that looks like a path is treated as one, so that a missing file is
+//! reported as such and not parsed as a pipeline.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,40 +20,32 @@ use vramp::runtime::Registry;
 
 use crate::failure::CliError;
 
-/// The longest pipeline or profile that is read.
+/// Maximum length of a pipeline or profile.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// The two languages of pipelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     /// Handlers joined by `!`.
     Text,
-    /// Tables.
     Toml,
 }
 
-/// A pipeline as it was given.
+/// A pipeline as given, not yet parsed.
 pub(crate) struct PipelineSource {
-    /// The text and what it is called.
+    /// The text and its name in messages.
     pub(crate) source: SourceText,
-    /// Its language.
     pub(crate) language: Language,
-    /// Where it was read from.
     from: ReadFrom,
 }
 
-/// Where a pipeline was read from.
 enum ReadFrom {
-    /// The command line.
     Argument,
-    /// Standard input.
     StandardInput,
-    /// A file.
     File(PathBuf),
 }
 
 impl PipelineSource {
-    /// Finds and reads what a command was given as its pipeline.
+    /// Finds and reads the pipeline argument of a command.
     pub(crate) fn find(pipeline: &OsStr) -> Result<PipelineSource, CliError> {
         if pipeline == "-" {
             let text = read_all("standard input", io::stdin().lock(), None)?;
@@ -68,7 +58,7 @@ impl PipelineSource {
         }
         let path = Path::new(pipeline);
         let shown = path.display().to_string();
-        // A pipeline can also be a directory's name, such as `pattern`; only what looks like a path is taken for one.
+        // A pipeline can also be the name of a directory, such as `pattern`; only a word that looks like a path is one.
         let is_path = looks_like_a_path(&shown);
         match fs::metadata(path) {
             Ok(found) if !found.is_dir() => {
@@ -78,7 +68,7 @@ impl PipelineSource {
             }
             Ok(_) if is_path => Err(CliError::Wrong(anyhow!("{shown} is a directory; give a file in it"))),
             Err(error) if is_path => Err(CliError::Wrong(match error.kind() {
-                ErrorKind::NotFound => anyhow!("{shown}: there is no such file"),
+                ErrorKind::NotFound => anyhow!("{shown}: no such file"),
                 _ => anyhow!("{shown}: {error}"),
             })),
             _ => match pipeline.to_str() {
@@ -91,7 +81,6 @@ impl PipelineSource {
         }
     }
 
-    /// Reads it as a graph.
     pub(crate) fn read(&self, catalog: &Catalog) -> ParsedGraph {
         match self.language {
             Language::Text => read_text(&self.source.text, catalog),
@@ -99,37 +88,34 @@ impl PipelineSource {
         }
     }
 
-    /// Shows mistakes in it, in the order of the text.
+    /// An error with these mistakes, in the order of the text.
     pub(crate) fn mistakes(&self, mut list: Vec<Mistake>) -> CliError {
         list.sort_by_key(|m| m.span.as_ref().map_or(usize::MAX, |s| s.start));
         CliError::Mistakes(Mistakes { source: Some(self.source.clone()), list })
     }
 }
 
-/// A graph that was read and checked, and the text it was read from.
+/// A parsed and checked graph, with its source text.
 pub(crate) struct CheckedPipeline {
     source: SourceText,
-    /// As it was written.
     pub(crate) spec: GraphSpec,
-    /// As it was meant.
     pub(crate) graph: Graph,
 }
 
 impl CheckedPipeline {
-    /// Reads and checks the graph that a command was given.
     pub(crate) fn read(pipeline: &OsStr, registry: &Registry) -> Result<CheckedPipeline, CliError> {
         CheckedPipeline::read_if(pipeline, registry, |_, _| Ok(()))
     }
 
-    /// As `read`, for a run, which writes files. `program` adds the files of the program itself, or refuses the graph; a
-    /// run that would spoil a file is refused before any source is looked at.
+    /// Like `read`, for a run, which writes files. `program` adds the files of the program itself, or refuses the
+    /// graph. A run that would overwrite its own files is refused before any source is probed.
     pub(crate) fn read_to_run(
         pipeline: &OsStr,
         registry: &Registry,
         program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, CliError>,
     ) -> Result<CheckedPipeline, CliError> {
         CheckedPipeline::read_if(pipeline, registry, |given, spec| {
-            // Mistakes are reported by the check that follows.
+            // The check below reports mistakes.
             let Ok(graph) = Graph::check(spec, registry.catalog(), &Unopened) else { return Ok(()) };
             let files = match &given.from {
                 ReadFrom::Argument => FileUse::of(&graph),
@@ -170,13 +156,13 @@ impl CheckedPipeline {
         }
     }
 
-    /// A failure that came later, with the place of the handler that it names.
+    /// Adds to a later error the position of the handler that it names.
     pub(crate) fn place(&self, why: CliError) -> CliError {
         placed(why, &self.source, &self.spec)
     }
 }
 
-/// Takes every source to hold frames, without looking: files are compared before one is opened.
+/// A probe that accepts every source without opening it: files are compared before any is opened.
 struct Unopened;
 
 impl SourceProbe for Unopened {
@@ -185,7 +171,7 @@ impl SourceProbe for Unopened {
     }
 }
 
-/// A failure that is about a handler, with its place: that of the setting whose value the words quote, or of its kind.
+/// Adds the position of the handler to its error: that of the setting whose value the message quotes, or of the kind.
 fn placed(why: CliError, source: &SourceText, spec: &GraphSpec) -> CliError {
     let (CliError::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
     let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
@@ -197,7 +183,7 @@ fn placed(why: CliError, source: &SourceText, spec: &GraphSpec) -> CliError {
     }
 }
 
-/// Two uses of one file, at the setting that should change.
+/// An error about two uses of one file, at the setting to change.
 fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> CliError {
     let place = clash.at.as_ref().and_then(|(named, key)| {
         let at = spec.names().iter().position(|name| name == named)?;
@@ -208,12 +194,12 @@ fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> CliError {
     if place.is_none() {
         return clash.into();
     }
-    let mistake = Mistake::new(clash.problem, "expected a file that nothing else in this run uses");
+    let mistake = Mistake::new(clash.problem, "expected a file that is not used elsewhere in this run");
     let list = vec![mistake.at(place).help(clash.help)];
     CliError::Mistakes(Mistakes { source: Some(source.clone()), list })
 }
 
-/// The name of a source that reads standard input: nothing leads into it, which tells it from a sink of its kind.
+/// The name of a source that reads standard input. A source has no inputs, which distinguishes it from a sink.
 fn reads_standard_input(spec: &GraphSpec) -> Option<String> {
     let fed: BTreeSet<usize> = spec.links().iter().map(|link| link.to.handler.0).collect();
     let reads = |at: &usize| spec.handlers()[*at].settings.get("path").is_some_and(|path| path.value == "-");
@@ -221,8 +207,8 @@ fn reads_standard_input(spec: &GraphSpec) -> Option<String> {
     spec.names().into_iter().nth(found)
 }
 
-/// What is certainly wrong within the handlers of a spec, even if the spec is incomplete: kinds and settings. What is
-/// said about links and missing things may only follow from a mistake in the text.
+/// Mistakes within the handlers of a spec (kinds and settings), which are certain even if the spec is incomplete.
+/// Mistakes about links or missing parts may only follow from a mistake in the text.
 pub(crate) fn certain_mistakes(spec: &GraphSpec, catalog: &Catalog) -> Vec<Mistake> {
     let Err(CheckError::Mistakes(mut mistakes)) = Graph::check(spec, catalog, &NoProbe) else {
         return Vec::new();
@@ -242,16 +228,13 @@ pub(crate) fn certain_mistakes(spec: &GraphSpec, catalog: &Catalog) -> Vec<Mista
     mistakes
 }
 
-/// Reads a whole file of text.
 pub(crate) fn read_file(path: &Path) -> Result<String, CliError> {
     let name = path.display().to_string();
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
     match opened {
         Ok((found, _)) if found.is_dir() => Err(CliError::Wrong(anyhow!("{name} is a directory; give a file in it"))),
         Ok((found, file)) => read_all(&name, file, Some(found.len())),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(CliError::Wrong(anyhow!("{name}: there is no such file")))
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(CliError::Wrong(anyhow!("{name}: no such file"))),
         Err(error) => Err(CliError::Failed(anyhow::Error::new(error).context(name))),
     }
 }
@@ -268,7 +251,7 @@ fn read_all(name: &str, from: impl Read, length: Option<u64>) -> Result<String, 
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].split(|b| *b == b'\n').count();
-        CliError::Wrong(anyhow!("{name} is not UTF-8 text: the byte at offset {at}, in line {line}, does not belong"))
+        CliError::Wrong(anyhow!("{name} is not UTF-8 text: invalid byte at offset {at}, in line {line}"))
     })
 }
 
@@ -276,7 +259,7 @@ fn looks_like_a_path(word: &str) -> bool {
     let path = Path::new(word);
     let ends_like_a_file = ["toml", "vramp", "txt"].iter().any(|e| has_extension(path, e));
     let one_word = !word.contains(char::is_whitespace);
-    // A TOML file may well have a space in its name; a pipeline that ends in `.toml` has a setting or a link in it.
+    // The name of a TOML file may have a space; a pipeline that ends in `.toml` has a setting or a link in it.
     one_word && (word.contains('/') || ends_like_a_file) || has_extension(path, "toml") && !word.contains(['!', '='])
 }
 
@@ -284,7 +267,7 @@ fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 
-/// Whether a text from nowhere is TOML: it has a table of handlers.
+/// Whether a text without a file name is TOML: it has a table of handlers.
 fn says_handlers(text: &str) -> bool {
     text.lines().any(|line| {
         let tight: String = line.chars().filter(|c| !c.is_whitespace() && *c != '\u{feff}').take(12).collect();
@@ -297,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_look_like_files_are_told_from_pipelines() {
+    fn words_that_look_like_files_are_not_pipelines() {
         for path in ["a.toml", "dir/a", "./a", "a.vramp", "a.txt", "my pipe.toml", "A.TOML"] {
             assert!(looks_like_a_path(path), "{path}");
         }

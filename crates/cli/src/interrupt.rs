@@ -1,10 +1,8 @@
-//! Ctrl-C, and other signals that the program does not leave to the system.
+//! Ctrl-C, SIGTERM, SIGHUP and SIGXFSZ.
 //!
-//! Owns what the first and the second request to end do.
-//! Does not finish anything itself: the pipeline does when it is stopped.
-//!
-//! Always: if nothing runs, and at the second time, the program ends at once, with the terminal as it was; a SIGHUP that
-//! was ignored when the program started (`nohup`) stays ignored.
+//! The first request stops the running pipeline, which finishes its files. The second one, or any request while no
+//! pipeline runs, restores the terminal and exits at once. A SIGHUP that was ignored when the program started (`nohup`)
+//! stays ignored.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,10 +12,10 @@ use vramp::runtime::Stopper;
 use crate::failure::CliError;
 use crate::screen;
 
-/// What a shell calls interrupted.
+/// The exit code that shells use for an interrupted program.
 const EXIT_CODE: i32 = 130;
 
-/// Listens for as long as the program lives.
+/// Handles requests to end for as long as the program lives.
 #[derive(Clone)]
 pub(crate) struct Interrupts {
     state: Arc<Mutex<InterruptState>>,
@@ -25,48 +23,47 @@ pub(crate) struct Interrupts {
 
 #[derive(Default)]
 struct InterruptState {
-    asked: bool,
+    requested: bool,
     running: Option<Stopper>,
 }
 
 impl Interrupts {
-    /// Begins to listen; once in a program.
+    /// Installs the handler; call it once per program.
     pub(crate) fn listen() -> Result<Interrupts, CliError> {
         let interrupts = Interrupts { state: Arc::default() };
         let heard = interrupts.clone();
-        on_request(move || heard.ask())?;
+        on_request(move || heard.request())?;
         Ok(interrupts)
     }
 
-    /// Stops this from now on.
+    /// From now on a request stops this pipeline.
     pub(crate) fn stop_instead(&self, stopper: Stopper) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.asked {
+        if state.requested {
             stopper.stop();
         }
         state.running = Some(stopper);
     }
 
-    /// Whether somebody asked.
-    pub(crate) fn were_there(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked
+    pub(crate) fn requested(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).requested
     }
 
-    /// Somebody asks: the first time everything is stopped, the second time the program ends at once.
-    pub(crate) fn ask(&self) {
+    /// Handles a request: the first stops the pipeline, the second exits at once.
+    pub(crate) fn request(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.running {
-            Some(stopper) if !state.asked => stopper.stop(),
+            Some(stopper) if !state.requested => stopper.stop(),
             _ => {
-                screen::give_back();
+                screen::restore();
                 std::process::exit(EXIT_CODE)
             }
         }
-        state.asked = true;
+        state.requested = true;
     }
 }
 
-/// Calls this for every Ctrl-C and every request to end; once in a program.
+/// Calls `act` for every Ctrl-C and every request to end; call it once per program.
 pub(crate) fn on_request(act: impl FnMut() + Send + 'static) -> Result<(), CliError> {
     listen(act).context("cannot listen for Ctrl-C").map_err(CliError::Failed)
 }
@@ -92,15 +89,15 @@ fn listen(mut act: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a file that reaches the limit on its size an error of the write, like a full disk: unasked, the system ends the
-/// program with SIGXFSZ, and nothing is finished.
+/// Turns a file that reaches its size limit into a write error, like a full disk. By default the system ends the
+/// program with SIGXFSZ, and no file is finished.
 #[cfg(unix)]
 pub(crate) fn keep_large_files_from_ending_it() {
-    // What it is set to does not matter. If this fails, the system does what it did before.
+    // The flag is never read. If registration fails, the default action stays.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Whether a signal was ignored when this program was started. Only Linux tells without being asked in unsafe code.
+/// Whether a signal was ignored when this program started. Only Linux tells without unsafe code.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The `vramp` program as a library, so that it can be built with handlers of one's own.
+//! The `vramp` program as a library, so that it can be built with additional handlers.
 //!
-//! Owns the command line: what people type, what is printed where, and the exit code.
-//! Does not decide or know anything about pipelines: the library does.
+//! This crate parses the command line, prints results and messages, and sets the exit code. Pipelines are the
+//! library's.
 //!
 //! ```no_run
 //! # use vramp::prelude::*;
@@ -17,7 +17,7 @@
 //! }
 //! ```
 //!
-//! Always: results go to standard output, words for people to standard error; an error is printed once.
+//! Results go to standard output, messages to standard error. An error is printed once.
 
 mod args;
 mod bench;
@@ -48,12 +48,12 @@ use vramp::runtime::Registry;
 use args::{Command, CommandLine};
 use failure::CliError;
 
-/// Reads the command line and runs the command, with the handlers of this registry. It always returns, also after `--help`
-/// and invalid arguments.
+/// Reads the command line and runs the command, with the handlers of this registry. It always returns, also after
+/// `--help` and invalid arguments.
 ///
-/// Call it first in `main`. On Linux without `XDG_RUNTIME_DIR` it restarts the program once with that variable set, because
-/// graphics drivers print warnings otherwise. It also installs a panic hook that suppresses Rust's own message for panics in
-/// handlers, which are reported as errors.
+/// Call it first in `main`. On Linux without `XDG_RUNTIME_DIR` it restarts the program once with that variable set,
+/// because graphics drivers print warnings otherwise. It also installs a panic hook that suppresses Rust's own message
+/// for panics in handlers, which are reported as errors.
 ///
 /// Reports count allocations if the program sets [`CountingAllocator`](vramp::runtime::CountingAllocator) as its global
 /// allocator.
@@ -85,39 +85,41 @@ pub fn main(registry: &Registry) -> ExitCode {
         Command::Fmt { pipeline } => fmt::run(&pipeline, registry),
         Command::Completions { shell } => completions(shell, registry),
     };
-    // A handler that did not come back may have left it changed.
-    screen::give_back();
+    // A handler that did not return may have left the terminal changed.
+    screen::restore();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-/// A handler that panics fails on a frame, which is said like any other failure; Rust's own words would come on top.
+/// Suppresses Rust's message for panics in handlers, which are reported as failures of a frame.
 fn quiet_panics_of_handlers() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !std::thread::current().name().is_some_and(|name| name.starts_with("vramp ")) {
-            screen::give_back();
+            screen::restore();
             others(panic);
         }
     }));
 }
 
-/// Mesa looks for a Wayland socket while it lists adapters and complains on standard error where `XDG_RUNTIME_DIR` is
-/// not set, as in containers and over ssh. A process cannot safely change its own environment, but it can start over
-/// in another one, which takes a millisecond; where that fails, the complaint is all that is lost.
+/// Sets `XDG_RUNTIME_DIR` if it is missing, as in containers and over ssh, and restarts the program.
+///
+/// Mesa looks for a Wayland socket while it lists adapters, and without that variable it prints warnings on standard
+/// error. A process cannot safely change its own environment, but it can restart itself, which takes a millisecond. If
+/// the restart fails, the warnings stay.
 #[cfg(target_os = "linux")]
 fn hush_drivers(command: &Command) {
     use std::os::unix::process::CommandExt as _;
-    let asks_drivers = match command {
+    let uses_drivers = match command {
         Command::Demo(args) => !args.flags.cpu,
         Command::Run(args) | Command::Top(args) => !args.flags.cpu,
         Command::Bench(args) => !args.flags.cpu,
         Command::Devices { .. } | Command::Doctor { .. } => true,
         Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
     };
-    if !asks_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {
+    if !uses_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {
         return;
     }
     let mut words = std::env::args_os();
@@ -128,7 +130,7 @@ fn hush_drivers(command: &Command) {
 
 fn completions(shell: clap_complete::Shell, registry: &Registry) -> Result<(), CliError> {
     let mut script = Vec::new();
-    // Only here: as a parser the list would answer a misspelt handler with all fifty names.
+    // Only for completions: as a parser, the list would answer a misspelt handler with all fifty names.
     let names: BTreeSet<&'static str> = registry.catalog().entries().map(|e| e.name).collect();
     let handler = |arg: Arg| arg.value_parser(PossibleValuesParser::new(names));
     let mut command = CommandLine::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Counts what frames allocate, for `allocs` in reports and budgets.
+/// Counts allocations per frame, for `allocs` in reports and budgets.
 #[global_allocator]
 static HEAP: vramp::runtime::CountingAllocator = vramp::runtime::CountingAllocator;
 

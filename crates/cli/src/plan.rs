@@ -1,9 +1,4 @@
-//! `vramp plan`: decides a pipeline and prints the decision.
-//!
-//! Owns the command: from options to planner, from plan to the printed form.
-//! Does not decide anything itself.
-//!
-//! Always: no device is opened and nothing but headers is read.
+//! `vramp plan`: plans a pipeline and prints the plan. Opens no device, and reads only the headers of files.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +11,12 @@ use crate::failure::CliError;
 use crate::input::CheckedPipeline;
 use crate::{page, request};
 
-/// The device class that is assumed where nothing is known.
+/// The device class that is assumed for an unknown machine.
 const ASSUMED: &str = "integrated";
 
 pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> {
     if args.json && args.format.is_some_and(|form| form != Form::Json) {
-        return Err(CliError::Wrong(anyhow!("--json and --format ask for two forms; give one of the two")));
+        return Err(CliError::Wrong(anyhow!("--json and --format select two forms; give only one")));
     }
     let (profile, warning) = figures(args)?;
     let written = CheckedPipeline::read(&args.pipeline, registry)?;
@@ -34,7 +29,7 @@ pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> 
     print(args, &plan)
 }
 
-/// The figures to plan with, and what there is to say about them.
+/// The profile to plan with, and a warning about it.
 fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     let flags = &args.flags;
     let wants = flags.prefer.is_some() || flags.min_memory.is_some() || flags.max_load.is_some();
@@ -44,7 +39,7 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
             (false, true) => Some("--backend and --device"),
             (false, false) => None,
         };
-        let warning = unread.map(|options| format!("--profile describes the device: {options} change nothing"));
+        let warning = unread.map(|options| format!("--profile describes the device: {options} have no effect"));
         return Ok((request::find_profile(word)?, warning));
     }
     if let Some(remembered) = request::remembered_figures(flags)? {
@@ -52,10 +47,10 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     }
     let profile = request::shipped(ASSUMED)?;
     let class = profile.name();
-    let judged = if wants { "; --prefer, --min-memory and --max-load can be judged after that" } else { "" };
+    let judged = if wants { "; --prefer, --min-memory and --max-load can be applied after that" } else { "" };
     let warning = format!(
-        "no profile given and this machine is not measured: using {class}, a class estimate; --profile FILE describes \
-         yours, `vramp devices` finds out what it has{judged}"
+        "no profile given and this machine has not been measured: using {class}, a class estimate; --profile FILE \
+         describes yours, `vramp devices` detects it{judged}"
     );
     Ok((profile, Some(warning)))
 }
@@ -66,7 +61,7 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), CliError> {
         negotiated(plan);
     }
     let mut printed = match form {
-        // Warnings are words for people, below: a plan that is kept in a file is only the plan.
+        // Warnings go to standard error below: a plan that is redirected to a file is only the plan.
         Form::Text => {
             Plan { warnings: Vec::new(), notes: Vec::new(), ..plan.clone() }.to_text(page::colour_on_stdout())
         }
@@ -86,7 +81,7 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Says for every link what was negotiated.
+/// Prints the negotiated space of every link.
 pub(crate) fn negotiated(plan: &Plan) {
     let served: BTreeMap<PortAt, &Transfer> =
         plan.transfers.iter().flat_map(|transfer| transfer.to.iter().map(move |at| (*at, transfer))).collect();
@@ -96,7 +91,7 @@ pub(crate) fn negotiated(plan: &Plan) {
             return format!("{from} -> {to}: Negotiated: {} (no transfer)", link.space);
         };
         let (way, ms) = (transfer.direction, transfer.est_ns as f64 / 1e6);
-        let explicit = if transfer.explicit { ", asked for" } else { "" };
+        let explicit = if transfer.explicit { ", explicit" } else { "" };
         format!("{from} -> {to}: Negotiated: {}->{} (transfer, ~{ms:.2} ms{explicit})", way.from(), way.to())
     };
     if !plan.links.is_empty() {

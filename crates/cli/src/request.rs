@@ -1,9 +1,7 @@
-//! From flags to a pipeline's builder: where and how a graph is to run.
+//! From command-line flags to a pipeline builder.
 //!
-//! Owns the translation of every shared flag, the search for a profile, and the adapter that options name.
-//! Does not decide: the library does, and opens what a run needs.
-//!
-//! Always: `--cpu` lists no adapter; what options name exactly is taken or refused, never replaced.
+//! Translates every shared flag, finds the profile, and resolves the adapter. The library plans and opens devices.
+//! `--cpu` lists no adapter. An adapter that options name exactly is used or refused, never replaced.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,12 +17,12 @@ use crate::args::{DeviceWord, SharedFlags};
 use crate::failure::CliError;
 use crate::input::read_file;
 
-/// What flags ask of a run, with the places of single handlers.
+/// The run options of these flags, with the placements of single handlers.
 pub(crate) fn options(flags: &SharedFlags) -> Result<RunOptions, CliError> {
     Ok(RunOptions { pins: placements(flags)?, ..options_for_all(flags) })
 }
 
-/// What flags ask of a run, whatever its handlers.
+/// The run options of these flags, without placements.
 pub(crate) fn options_for_all(flags: &SharedFlags) -> RunOptions {
     let usual = RunOptions::default();
     let memory = flags.memory.unwrap_or_default();
@@ -45,13 +43,13 @@ pub(crate) fn options_for_all(flags: &SharedFlags) -> RunOptions {
     }
 }
 
-/// A pipeline of this graph with everything that was asked for but the figures.
+/// A builder for this graph with all options but the profile.
 pub(crate) fn of(flags: &SharedFlags, graph: &Graph, registry: &Registry) -> Result<PipelineBuilder, CliError> {
     let builder = Pipeline::from_graph(graph.clone()).registry(registry);
     Ok(builder.options(options(flags)?).choice(choice(flags)))
 }
 
-/// As `of`, with the figures of this machine: it may list adapters.
+/// Like `of`, with the profile of this machine; may list adapters.
 pub(crate) fn on_this_machine(
     flags: &SharedFlags,
     graph: &Graph,
@@ -64,8 +62,8 @@ pub(crate) fn on_this_machine(
     }
 }
 
-/// The figures of the adapter that a run would take, as far as it is remembered, and what there is to say about it; no
-/// driver is asked.
+/// The profile of the adapter that a run would use, and a warning about it. `None` if no list of adapters is stored;
+/// queries no driver.
 pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile, Option<String>)>, CliError> {
     if flags.cpu
         && let Some(known) = calibrate::known(None)
@@ -75,31 +73,31 @@ pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile,
     let Some(known) = machine::known_adapters() else { return Ok(None) };
     match choice(flags).chosen_of(&known) {
         Ok(chosen) => Ok(Some((calibrate::figures_of(Some(&chosen.adapter)), chosen.doubt))),
-        Err(why) if insists(flags) => Err(CliError::NoPlan(why.into())),
-        Err(why) => Ok(Some((calibrate::figures_of(None), Some(format!("{why}; everything would run on the cpu"))))),
+        Err(why) if requires_device(flags) => Err(CliError::NoPlan(why.into())),
+        Err(why) => Ok(Some((calibrate::figures_of(None), Some(format!("{why}; everything would run on the CPU"))))),
     }
 }
 
-/// The device that a run would open, where it is there; none with `--cpu`. Where nobody insists on one, the reason for
-/// having none comes instead.
+/// Opens the device that a run would use. If there is none and the options do not require one, returns the reason;
+/// always with `--cpu`.
 pub(crate) fn open_device(flags: &SharedFlags) -> Result<Result<Device, String>, CliError> {
     if flags.cpu {
         return Ok(Err("--cpu opens none".to_owned()));
     }
     match choice(flags).open() {
         Ok(device) => Ok(Ok(device)),
-        Err(why) if insists(flags) => Err(CliError::NoPlan(why.into())),
+        Err(why) if requires_device(flags) => Err(CliError::NoPlan(why.into())),
         Err(why) => Ok(Err(why.to_string())),
     }
 }
 
-/// Whether options ask for a device, so that doing without it would be wrong.
-pub(crate) fn insists(flags: &SharedFlags) -> bool {
+/// Whether the options require a device.
+pub(crate) fn requires_device(flags: &SharedFlags) -> bool {
     let on_gpu = flags.place.iter().any(|(_, space)| *space == Space::Gpu);
     flags.gpu || flags.backend.is_some() || flags.device.is_some() || on_gpu
 }
 
-/// The adapter that options name or describe; any where they do neither.
+/// The adapter that the options name or describe; any if they do neither.
 pub(crate) fn choice(flags: &SharedFlags) -> Choice {
     let mut choice = named_choice(flags.backend, flags.device.as_ref()).prefer(flags.prefer.unwrap_or_default());
     if let Some(bytes) = flags.min_memory {
@@ -111,7 +109,7 @@ pub(crate) fn choice(flags: &SharedFlags) -> Choice {
     choice
 }
 
-/// The adapter of this API and name; any where none is given.
+/// The adapter with this API and name; any if neither is given.
 pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>) -> Choice {
     let mut choice = machine::choose();
     if let Some(backend) = backend {
@@ -125,32 +123,30 @@ pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>
     choice
 }
 
-/// The placements asked for, no handler in two places at once.
+/// The placements, with no handler in two spaces.
 fn placements(flags: &SharedFlags) -> Result<BTreeMap<String, Space>, CliError> {
     let mut placed = BTreeMap::new();
     for (name, space) in &flags.place {
         if placed.insert(name.clone(), *space).is_some_and(|before| before != *space) {
-            return Err(CliError::Wrong(anyhow!(
-                "--place puts `{name}` on the cpu and on the gpu; give one of the two"
-            )));
+            return Err(CliError::Wrong(anyhow!("--place puts `{name}` on the cpu and on the gpu; give only one")));
         }
     }
     Ok(placed)
 }
 
-/// The file of a profile; none for one that ships.
+/// The file of a profile; `None` for a shipped one.
 pub(crate) fn profile_file(word: &OsStr) -> Option<&Path> {
     shipped_name(word).is_none().then(|| Path::new(word))
 }
 
-/// The name of a profile that ships: after `shipped:`, or by itself. A file of the same name is given with a directory or
-/// an extension, so that a run does not depend on what lies in the working directory.
+/// The name of a shipped profile: after `shipped:`, or alone. A file of the same name needs a directory or an
+/// extension, so that a run does not depend on the files in the working directory.
 fn shipped_name(word: &OsStr) -> Option<&str> {
     let word = word.to_str()?;
     word.strip_prefix("shipped:").or_else(|| Profile::SHIPPED.contains(&word).then_some(word))
 }
 
-/// A profile from a file, or one that ships.
+/// A shipped profile, or one read from a file.
 pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, CliError> {
     if let Some(class) = shipped_name(word) {
         return shipped(class);
@@ -158,16 +154,15 @@ pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, CliError> {
     let path = Path::new(word);
     if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         let name = path.display();
-        return Err(CliError::Wrong(anyhow!("--profile {name}: it is a pipe or a device; give a file")));
+        return Err(CliError::Wrong(anyhow!("--profile {name}: not a regular file; help: give a file")));
     }
     let text = read_file(path)?;
     Profile::read(&path.display().to_string(), &text).map_err(|error| CliError::Wrong(error.into()))
 }
 
-/// A profile that ships.
 pub(crate) fn shipped(class: &str) -> Result<Profile, CliError> {
     Profile::shipped(class).ok_or_else(|| {
         let names = Profile::SHIPPED.join(", ");
-        CliError::Wrong(anyhow!("--profile shipped:{class}: there is no such profile; shipped are {names}"))
+        CliError::Wrong(anyhow!("--profile shipped:{class}: no such profile; the shipped profiles are {names}"))
     })
 }

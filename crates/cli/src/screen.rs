@@ -1,10 +1,7 @@
-//! The terminal as a whole screen, and giving it back.
+//! The terminal in full-screen mode, and restoring it.
 //!
-//! Owns what has to be undone before the program ends or says something: the other screen, keys without echo, a hidden
-//! cursor.
-//! Does not draw.
-//!
-//! Always: it is given back once, whoever comes first: the end of the view, a panic, a second Ctrl-C.
+//! Restoring leaves the alternate screen, turns raw mode off and shows the cursor. It happens once, at the first of the
+//! end of the view, a panic, or a second Ctrl-C, and before any message is printed.
 
 use std::io::{self, Stdout};
 use std::mem::ManuallyDrop;
@@ -21,14 +18,13 @@ use crate::failure::CliError;
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The screen, until it is dropped.
+/// The full-screen terminal, until it is dropped.
 pub(crate) struct Screen {
-    /// Not dropped: that writes to standard error where the terminal has gone, and panics where that has gone as well.
+    /// Not dropped: its drop writes to standard error if the terminal is gone, and panics if that is gone as well.
     pub(crate) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
-    /// Takes the terminal on standard output.
     pub(crate) fn take() -> Result<Screen, CliError> {
         let taken = || {
             enable_raw_mode()?;
@@ -36,21 +32,21 @@ impl Screen {
             execute!(io::stdout(), EnterAlternateScreen)?;
             Terminal::new(CrosstermBackend::new(io::stdout()))
         };
-        let terminal = taken().inspect_err(|_| give_back()).context("the terminal cannot show a view");
+        let terminal = taken().inspect_err(|_| restore()).context("the terminal cannot show the view");
         Ok(Screen { terminal: ManuallyDrop::new(terminal.map_err(CliError::Failed)?) })
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
-/// Makes the terminal what it was, where anything of this program has changed it.
-pub(crate) fn give_back() {
+/// Restores the terminal if this program has changed it.
+pub(crate) fn restore() {
     if TAKEN.swap(false, Ordering::Relaxed) {
-        // A terminal that has gone needs nothing back.
+        // A terminal that is gone needs no restoring.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }

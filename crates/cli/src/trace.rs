@@ -1,9 +1,6 @@
-//! The file of a timeline.
+//! The file of `--trace`.
 //!
-//! Owns its path, and what is written for it.
-//! Does not know what is drawn.
-//!
-//! Always: a path that cannot be written is refused before anything runs; the file has its name only once it is whole.
+//! A path that cannot be written is refused before the run. The file gets its name only once it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +12,7 @@ use vramp::runtime::Trace;
 
 use crate::failure::CliError;
 
-/// A file that a timeline will be written to. Nothing is left behind where that does not happen.
+/// An open file for a timeline. If no timeline is written, no file is left.
 pub(crate) struct TraceFile {
     path: PathBuf,
     output: TraceOutput,
@@ -28,32 +25,32 @@ enum TraceOutput {
 }
 
 impl TraceFile {
-    /// Opens the file beside the path that was asked for.
+    /// Opens a temporary file beside the path.
     pub(crate) fn create(path: &Path) -> Result<TraceFile, CliError> {
         let refused =
             |problem: String| CliError::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
         if path.as_os_str() == "-" {
-            return Err(refused("standard output is for results".to_owned()));
+            return Err(refused("standard output is reserved for results".to_owned()));
         }
         if path.is_dir() {
             return Err(refused("it is a directory".to_owned()));
         }
-        // What is no file of its own is written as it is: a pipe or a device must not be replaced.
+        // A pipe or a device is written directly: it must not be replaced by a file.
         if path.metadata().is_ok_and(|about| !about.is_file()) {
             let file = File::options().write(true).open(path).map_err(|error| refused(error.to_string()))?;
             return Ok(TraceFile { path: path.to_owned(), output: TraceOutput::Special(file) });
         }
-        // The file that a link leads to is meant, not the link.
+        // The path may be a link: the file that it leads to is replaced, not the link.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let path = real.as_path();
         if path.file_name().is_none() {
-            return Err(refused("it names no file".to_owned()));
+            return Err(refused("it does not name a file".to_owned()));
         }
         let file = TemporaryFile::beside(path).map_err(|error| refused(error.to_string()))?;
         Ok(TraceFile { path: path.to_owned(), output: TraceOutput::File(file) })
     }
 
-    /// Writes timelines, each under its name, and gives the file its own.
+    /// Writes the timelines, each under its name, and renames the file to its final name.
     pub(crate) fn write(self, traces: &[(&str, &Trace)]) -> Result<(), CliError> {
         let TraceFile { path, output } = self;
         let written = match output {

@@ -1,4 +1,4 @@
-//! `vramp bench`: works are measured, and what was measured was computed.
+//! `vramp bench`: workloads are measured, and their hashes show that they were computed.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -32,7 +32,7 @@ fn the_device_computes_what_the_cpu_does() {
 }
 
 #[test]
-fn works_on_tensors_run_on_the_side_that_was_asked_for_and_tell_every_key() {
+fn tensor_workloads_run_in_the_requested_space_and_print_every_key() {
     for (side, backend) in [("--cpu", "cpu"), ("--gpu", "vulkan")] {
         let args = ["bench", "op_dispatch_overhead_add16", side, "--seconds", "0.001", "--json"];
         let line = json(&ends_with(0, vramp(&args)));
@@ -56,5 +56,5 @@ fn a_work_that_does_not_exist_is_answered_with_the_nearest_one() {
     let ran = ends_with(2, vramp(&["bench", "gaus9_s2"]));
     assert!(ran.err.contains("gauss9_s2"), "{}", ran.err);
     let ran = ends_with(2, vramp(&["bench", "invert", "--fps", "30"]));
-    assert!(ran.err.contains("bench has no use for --fps"), "{}", ran.err);
+    assert!(ran.err.contains("--fps does not apply to `vramp bench`"), "{}", ran.err);
 }

@@ -1,4 +1,4 @@
-//! `vramp devices --calibrate`, and what later plans make of it.
+//! `vramp devices --calibrate`, and its effect on later plans.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -23,7 +23,7 @@ fn kept_in(cache: &Path) -> Vec<PathBuf> {
 fn a_calibration_is_kept_and_used_until_it_no_longer_fits() {
     let cache = dir("a_calibration_is_kept");
     let run = ends_with(0, caching(&cache, &["devices", "--calibrate", "--cpu", "--json"]));
-    assert_eq!(run.err, "", "in a pipe there is nothing but the result");
+    assert_eq!(run.err, "", "without a terminal there is only the result");
     let said = json(&run);
     assert_eq!(said["name"], "calibrated:cpu");
     let call = &said["profile"]["cpu"]["call_us"];
@@ -36,7 +36,7 @@ fn a_calibration_is_kept_and_used_until_it_no_longer_fits() {
         json(&ends_with(0, caching(&cache, &args)))["profile"].as_str().unwrap().to_owned()
     };
     assert_eq!(plan(&[]), "calibrated:cpu");
-    // The kept file is a profile like any other.
+    // The stored file is a profile like any other.
     assert_eq!(plan(&["--profile", kept.to_str().unwrap()]), kept.to_str().unwrap());
 
     let text = std::fs::read_to_string(kept).unwrap();

@@ -1,4 +1,4 @@
-//! `vramp demo`: a picture, a plan and a table, on any machine.
+//! `vramp demo`: a frame, a plan and a table, on any machine.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -16,7 +16,7 @@ fn it_writes_a_picture_and_ends_with_the_plan_and_a_table() {
     for (size, side) in [("640x480", "cpu"), ("640x480", "gpu"), ("1920x1080", "cpu"), ("1920x1080", "gpu")] {
         assert!(cells.iter().any(|row| row.len() == 11 && row[..2] == [size, side]), "{size} {side}:\n{}", run.out);
     }
-    assert!(run.err.contains("640x480 on the cpu") && !run.err.contains("XDG"), "{}", run.err);
+    assert!(run.err.contains("640x480 on the CPU") && !run.err.contains("XDG"), "{}", run.err);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn its_options_are_those_of_a_run() {
     assert!(all["runs"][0]["report"]["frames"].as_u64().unwrap() > 0);
     ends_with(0, demo(&["--cpu", "--budget", "dispatches=0,drops=0", "-q"]));
     let run = ends_with(4, demo(&["--gpu", "--budget", "dispatches=0"]));
-    assert!(run.err.contains("budget broken: dispatches 1 a frame"), "{}", run.err);
+    assert!(run.err.contains("budget exceeded: dispatches 1 per frame"), "{}", run.err);
     ends_with(1, demo(&["--cpu", "--output", "no/such/place.png"]));
     ends_with(2, demo(&["--output", "."]));
     ends_with(3, demo(&["--device", "no such card"]));

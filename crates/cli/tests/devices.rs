@@ -1,4 +1,4 @@
-//! `vramp devices`, and the list that is kept for later runs.
+//! `vramp devices`, and the list that is stored for later runs.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -17,7 +17,7 @@ fn caching(cache: &Path, args: &[&str]) -> Run {
 #[test]
 fn adapters_are_listed_with_what_is_known_and_which_one_is_taken() {
     let run = ends_with(0, vramp(&["devices"]));
-    for words in ["0  ", "through", "driver", "memory", "in use", "load", "limits", "a run takes 0", "shipped:"] {
+    for words in ["0  ", "through", "driver", "memory", "in use", "load", "limits", "a run uses 0", "shipped:"] {
         assert!(run.out.contains(words), "{words} is missing:\n{}", run.out);
     }
     assert_eq!(run.err, "", "drivers' complaints are kept away");
@@ -32,7 +32,7 @@ fn adapters_are_listed_with_what_is_known_and_which_one_is_taken() {
     assert!(first["limits"]["binding_bytes"].as_u64().unwrap() >= 128 << 20);
 }
 
-/// No machine has it.
+/// More memory than any machine has.
 const TOO_MUCH: &str = "1000T";
 const SMALL: &str = "pattern size=64x48 frames=3 ! blur ! null";
 
@@ -67,16 +67,16 @@ fn memory_and_load_are_readings_with_their_source_or_reasons_and_never_both() {
 #[test]
 fn too_little_memory_is_a_warning_with_numbers_and_the_cpu_takes_over() {
     let run = ends_with(0, vramp(&["run", SMALL, "--min-memory", TOO_MUCH, "--json"]));
-    let (report, said) = (json(&run), &run.err);
-    assert_eq!(report["backend"], "cpu", "what ran is what is said");
+    let (report, err) = (json(&run), &run.err);
+    assert_eq!(report["backend"], "cpu", "the report names the backend that ran");
     assert_eq!(report["frames_out"], 3);
-    assert!(said.contains("warning: no adapter meets the requirements: 0: "), "{said}");
-    assert!(said.contains("1000000.0 GB are required") || said.contains("its memory is unknown"), "{said}");
-    assert!(said.contains("everything runs on the cpu"), "{said}");
+    assert!(err.contains("warning: no adapter meets the requirements: 0: "), "{err}");
+    assert!(err.contains("1000000.0 GB are required") || err.contains("its memory is unknown"), "{err}");
+    assert!(err.contains("everything runs on the cpu"), "{err}");
 }
 
 #[test]
-fn who_insists_on_a_device_gets_one_as_asked_for_or_an_error() {
+fn a_required_device_matches_the_options_or_is_an_error() {
     for more in [&["--gpu"][..], &["--device", "0"], &["--backend", "vulkan"], &["--place", "blur0=gpu"]] {
         let run = ends_with(3, vramp(&[&["run", SMALL, "--min-memory", TOO_MUCH], more].concat()));
         assert!(run.err.starts_with("error: no adapter meets the requirements: 0: "), "{}", run.err);
@@ -102,7 +102,7 @@ fn a_missing_gpu_is_a_warning_and_the_report_says_cpu() {
     assert!(run.err.contains("warning: no graphics adapter answers"), "{}", run.err);
     assert!(run.err.contains("everything runs on the cpu"), "{}", run.err);
     let run = ends_with(0, without_drivers(&["run", SMALL, "--cpu"]));
-    assert!(!run.err.contains("warning"), "who wants the cpu has what was wanted: {}", run.err);
+    assert!(!run.err.contains("warning"), "no warning if the CPU was requested: {}", run.err);
     let run = ends_with(3, without_drivers(&["run", SMALL, "--gpu"]));
     assert!(run.err.contains("no graphics adapter answers"), "{}", run.err);
 }
@@ -113,7 +113,7 @@ fn a_plan_says_which_adapter_it_cannot_have() {
     ends_with(0, caching(&cache, &["devices"]));
     let run = ends_with(0, caching(&cache, &["plan", PIPELINE, "--json", "--min-memory", TOO_MUCH]));
     assert_eq!(json(&run)["profile"], "shipped:cpu");
-    assert!(run.err.contains("everything would run on the cpu"), "{}", run.err);
+    assert!(run.err.contains("everything would run on the CPU"), "{}", run.err);
     let run = ends_with(3, caching(&cache, &["plan", PIPELINE, "--min-memory", TOO_MUCH, "--gpu"]));
     assert!(run.err.contains("no adapter meets the requirements"), "{}", run.err);
 }
@@ -130,7 +130,7 @@ fn wishes_for_a_device_are_read_strictly_and_do_not_go_with_the_cpu() {
 #[test]
 fn without_a_driver_it_says_what_to_install() {
     let run = ends_with(0, without_drivers(&["devices"]));
-    assert!(run.out.contains("no adapter answers") && run.out.contains("install"), "{}", run.out);
+    assert!(run.out.contains("no adapter found") && run.out.contains("install"), "{}", run.out);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_plan_uses_the_list_that_was_kept_and_only_under_the_same_circumstances() {
     let plan = || caching(&cache, &["plan", PIPELINE, "--json"]);
     let before = ends_with(0, plan());
     assert_eq!(json(&before)["profile"], "shipped:integrated");
-    assert!(before.err.contains("this machine is not measured"), "{}", before.err);
+    assert!(before.err.contains("this machine has not been measured"), "{}", before.err);
     assert!(!cache.join("vramp").exists(), "a plan lists nothing and keeps nothing");
 
     ends_with(0, caching(&cache, &["devices"]));
@@ -172,7 +172,7 @@ fn a_list_that_is_no_longer_true_does_not_stop_a_run() {
     let cache = dir("a_list_that_is_no_longer_true");
     ends_with(0, caching(&cache, &["devices"]));
     let kept = cache.join("vramp/adapters.json");
-    // A card that is not there any more: plans would choose it, and what is opened is what is there.
+    // Plans choose an adapter of the stored list that no longer exists; a run opens one that does.
     let text = std::fs::read_to_string(&kept).unwrap().replace("\"software\"", "\"discrete\"");
     std::fs::write(&kept, text).unwrap();
     ends_with(0, caching(&cache, &["run", "pattern size=16x16 frames=2 ! blur ! null"]));

@@ -1,11 +1,11 @@
-//! `vramp doctor` on this machine, and in environments that were broken on purpose.
+//! `vramp doctor` on this machine, and in broken environments.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
 use crate::program::{Run, command, dir, ends_with, finish, json, vramp};
 use serde_json::Value;
 
-/// The doctor with these variables, and a cache folder that works.
+/// Runs the doctor with these variables and a cache directory that works.
 fn doctor(test: &str, vars: &[(&str, &str)], args: &[&str]) -> Run {
     let mut command = command(&[&["doctor"], args].concat());
     command.env("XDG_CACHE_HOME", dir(test)).env_remove("VK_ICD_FILENAMES").env_remove("VK_DRIVER_FILES");
@@ -22,7 +22,9 @@ fn check<'v>(all: &'v Value, name: &str) -> &'v Value {
 #[test]
 fn a_machine_that_works_is_tried_on_both_sides() {
     let run = ends_with(0, doctor("a_machine_that_works", &[], &[]));
-    for words in ["vector instructions", "can be written", "trial on cpu", "trial on gpu", "its pixels are the cpu's"] {
+    for words in
+        ["vector instructions", "can be written", "trial on cpu", "trial on gpu", "its pixels equal those of the CPU"]
+    {
         assert!(run.out.contains(words), "{words} is missing:\n{}", run.out);
     }
     assert!(!run.out.contains("problem") && run.err.is_empty(), "{}{}", run.out, run.err);
@@ -41,16 +43,16 @@ fn a_variable_that_names_no_file_is_a_problem_with_what_to_type() {
     for name in ["VK_ICD_FILENAMES", "VK_DRIVER_FILES"] {
         let run = ends_with(1, doctor("a_variable_that_names", &[(name, "/nonexistent.json")], &[]));
         let line = run.out.lines().find(|line| line.starts_with("problem")).unwrap();
-        assert!(line.contains(name) && line.contains("/nonexistent.json, which is not there"), "{line}");
+        assert!(line.contains(name) && line.contains("/nonexistent.json, which does not exist"), "{line}");
         assert!(run.out.contains(&format!("type: unset {name}")), "{}", run.out);
-        assert!(run.err.contains("there is 1 problem"), "{}", run.err);
+        assert!(run.err.contains("1 problem found"), "{}", run.err);
     }
     let run = ends_with(1, doctor("json_too", &[("VK_ICD_FILENAMES", "/nonexistent.json")], &["--json"]));
     assert_eq!(check(&json(&run), "VK_ICD_FILENAMES")["fix"], "unset VK_ICD_FILENAMES");
 }
 
 #[test]
-fn without_any_driver_the_cpu_is_still_tried_and_that_is_no_problem_of_its_own() {
+fn without_any_driver_the_cpu_is_still_tried_and_that_is_not_a_problem() {
     let vars = [("VK_DRIVER_FILES", "/none.json"), ("__EGL_VENDOR_LIBRARY_FILENAMES", "/none.json")];
     let all = json(&ends_with(1, doctor("without_any_driver", &vars, &["--json"])));
     assert_eq!(all["problems"], 1, "only the variable: {all}");
@@ -61,12 +63,12 @@ fn without_any_driver_the_cpu_is_still_tried_and_that_is_no_problem_of_its_own()
 
 #[test]
 fn a_cache_that_cannot_be_written_is_a_warning_that_names_what_is_in_the_way() {
-    // The usual environment of these tests has a file where the folder should be.
+    // The default environment of these tests has a file in place of the directory.
     let run = ends_with(0, vramp(&["doctor", "--json"]));
     let all = json(&run);
     let cache = check(&all, "cache");
     assert_eq!(cache["state"], "warning");
-    assert!(cache["words"].as_str().unwrap().contains("every run asks drivers anew"), "{cache}");
+    assert!(cache["words"].as_str().unwrap().contains("every run queries the drivers again"), "{cache}");
     assert!(cache["fix"].as_str().unwrap().starts_with("rm "), "{cache}");
     let all = json(&ends_with(0, doctor("nowhere", &[("XDG_CACHE_HOME", "/proc/none")], &["--json"])));
     assert_eq!(check(&all, "cache")["fix"], "unset XDG_CACHE_HOME");
@@ -81,7 +83,7 @@ fn ffmpeg_is_optional_while_nothing_that_runs_needs_it() {
 }
 
 #[test]
-fn a_variable_that_vramp_does_not_read_is_told_with_the_option_that_does_it() {
+fn a_variable_that_vramp_does_not_read_is_reported_with_its_option() {
     let all = json(&ends_with(0, doctor("a_variable_that_vramp", &[("WGPU_BACKEND", "opengl")], &["--json"])));
     let check = check(&all, "WGPU_BACKEND");
     assert_eq!(check["state"], "warning");

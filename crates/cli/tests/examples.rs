@@ -1,4 +1,4 @@
-//! The example that `vramp inspect` shows for a handler runs as it stands, on the cpu and on the device.
+//! The example that `vramp inspect` shows for a handler runs as it is, on the CPU and on the device.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -8,7 +8,7 @@ use crate::program::{self, dir, ends_with, vramp_in};
 use vramp::plan::Space;
 use vramp::plan::catalog::Entry;
 
-/// The files that examples name.
+/// A directory with the files that examples name.
 fn with_files(name: &str) -> PathBuf {
     let dir = dir(name);
     std::fs::create_dir_all(dir.join("photos")).unwrap();
@@ -27,7 +27,7 @@ fn with_files(name: &str) -> PathBuf {
     dir
 }
 
-/// Those that run here: the terminal's example needs one, and `top.rs` has it.
+/// Whether the example runs here: that of `terminal` needs a terminal and is in `top.rs`.
 fn runs(entry: &Entry) -> bool {
     vramp::registry().runs(entry) && entry.name != "terminal"
 }

@@ -1,4 +1,4 @@
-//! A run does not spoil its own files: whatever they are called, and however it ends.
+//! A run never overwrites its own files, whatever their names and however the run ends.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![cfg(unix)]
@@ -12,12 +12,11 @@ use std::time::{Duration, Instant};
 
 use crate::program::{Run, command, dir, ends_with, finish, json, vramp_in};
 
-/// Where a stream of the program leads.
 #[derive(Debug, Clone, Copy)]
 enum Stream {
-    /// Nowhere for input, to the test for output.
+    /// Empty for input, captured by the test for output.
     Usual,
-    /// A file of the folder; written to at its end, so that it is still whole.
+    /// A file in the directory; output is appended to it, so that its content survives.
     File(&'static str),
 }
 use Stream::Usual;
@@ -34,7 +33,7 @@ fn run(dir: &Path, args: &[&str], input: Stream, output: Stream) -> Run {
     finish(command)
 }
 
-/// Everything in a folder: what links lead to, and the bytes of files.
+/// The contents of a directory: targets of links and bytes of files.
 fn content(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap().flatten() {
@@ -51,7 +50,7 @@ fn content(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// A folder with a clip, pictures, links to them, and files that handlers are made from.
+/// A directory with a clip, images, links to them, and files that handlers load.
 fn stage(test: &str) -> std::path::PathBuf {
     let dir = dir(test);
     let clip: Vec<u8> =
@@ -74,7 +73,7 @@ fn stage(test: &str) -> std::path::PathBuf {
     dir
 }
 
-/// A pipeline, its options, where its streams lead, and a word of what is refused.
+/// A pipeline, its options, its standard input and output, and a part of the expected error.
 type Row = (&'static str, &'static [&'static str], Stream, Stream, &'static str);
 
 const S: Stream = Stream::File("s.y4m");
@@ -82,7 +81,7 @@ const OUT: Stream = Stream::File("out.txt");
 
 const SAME: &[Row] = &[
     // A source and a sink.
-    ("y4m path=s.y4m ! invert ! y4m path=s.y4m", &[], Usual, Usual, "y4m1 would write over `s.y4m`, which y4m0 reads"),
+    ("y4m path=s.y4m ! invert ! y4m path=s.y4m", &[], Usual, Usual, "y4m1 would overwrite `s.y4m`, which y4m0 reads"),
     ("y4m path=s.y4m ! y4m path=./s.y4m", &[], Usual, Usual, "`./s.y4m` leads there"),
     ("y4m path=sub/../s.y4m ! y4m path=s.y4m", &[], Usual, Usual, "y4m0 reads"),
     ("y4m path=here/s.y4m ! y4m path=s.y4m", &[], Usual, Usual, "y4m0 reads"),
@@ -91,7 +90,7 @@ const SAME: &[Row] = &[
     ("y4m path=far.y4m ! y4m path=s.y4m", &[], Usual, Usual, "y4m0 reads"),
     ("y4m path=far.y4m ! y4m path=link.y4m", &[], Usual, Usual, "y4m0 reads"),
     ("y4m path=s.y4m ! y4m path=hard.y4m", &[], Usual, Usual, "`hard.y4m` leads there"),
-    ("y4m path=s.y4m ! raw path=s.y4m", &[], Usual, Usual, "raw0 would write over"),
+    ("y4m path=s.y4m ! raw path=s.y4m", &[], Usual, Usual, "raw0 would overwrite"),
     ("y4m path=s.y4m ! y4m path=s.y4m partial=replace", &[], Usual, Usual, "y4m0 reads"),
     // Standard streams that are files.
     ("y4m path=s.y4m ! y4m path=-", &[], Usual, S, "standard output leads there"),
@@ -99,23 +98,23 @@ const SAME: &[Row] = &[
     ("y4m path=- ! y4m path=s.y4m", &[], S, Usual, "the file of standard input"),
     ("y4m path=- ! y4m path=-", &[], S, Stream::File("hard.y4m"), "the file of standard input"),
     ("y4m path=/dev/stdin ! y4m path=link.y4m", &[], S, Usual, "y4m0 reads"),
-    ("y4m path=s.y4m ! null", &["--json"], Usual, S, "--json would write over `s.y4m`"),
+    ("y4m path=s.y4m ! null", &["--json"], Usual, S, "--json would overwrite `s.y4m`"),
     // Pictures.
     ("image path=a-*.png ! png path=a-%d.png", &[], Usual, Usual, "which image0 reads: `a-%d.png` leads there"),
-    ("image path=a-?.png ! png path=a-7.png", &[], Usual, Usual, "png0 would write over `a-7.png`"),
+    ("image path=a-?.png ! png path=a-7.png", &[], Usual, Usual, "png0 would overwrite `a-7.png`"),
     ("image path=a-3.png ! png path=./a-%01d.png", &[], Usual, Usual, "`a-3.png`, which image0 reads"),
-    ("image path=a-10.png ! jpeg path=a-%02d.png", &[], Usual, Usual, "jpeg0 would write over `a-10.png`"),
+    ("image path=a-10.png ! jpeg path=a-%02d.png", &[], Usual, Usual, "jpeg0 would overwrite `a-10.png`"),
     ("image path=logo.png ! png path=m-%d.png", &[], Usual, Usual, "`m-%d.png` leads there"),
-    // Files that handlers are made from, and the program's own.
+    // Files that handlers load, and the program's own files.
     ("pattern ! overlay path=logo.png ! png path=logo.png", &[], Usual, Usual, "which overlay0 reads"),
     ("pattern ! lut path=look.cube ! raw path=here/look.cube", &[], Usual, Usual, "which lut0 reads"),
     ("pattern ! wgsl path=glow.wgsl ! raw path=./glow.wgsl", &[], Usual, Usual, "which wgsl0 reads"),
     ("pattern ! text hi font=font.ttf ! raw path=font.ttf", &[], Usual, Usual, "which text0 reads"),
-    ("run.vramp", &[], Usual, Usual, "raw0 would write over `run.vramp`, which holds the pipeline"),
+    ("run.vramp", &[], Usual, Usual, "raw0 would overwrite `run.vramp`, which holds the pipeline"),
     ("-", &[], Stream::File("run.vramp"), Usual, "which holds the pipeline: `run.vramp` leads there"),
-    ("run2.vramp", &["--trace", "here/run2.vramp"], Usual, Usual, "--trace would write over"),
-    ("y4m path=s.y4m ! null", &["--trace", "hard.y4m"], Usual, Usual, "--trace would write over `s.y4m`"),
-    // Two outputs.
+    ("run2.vramp", &["--trace", "here/run2.vramp"], Usual, Usual, "--trace would overwrite"),
+    ("y4m path=s.y4m ! null", &["--trace", "hard.y4m"], Usual, Usual, "--trace would overwrite `s.y4m`"),
+    // Two writers.
     (
         "pattern name=p ! raw path=o.raw; p. ! raw path=o.raw",
         &[],
@@ -145,7 +144,7 @@ fn a_file_that_is_named_twice_is_refused_and_nothing_is_changed() {
     fs::write(dir.join("out.txt"), "").unwrap();
     let before = content(&dir);
     for (pipeline, options, input, output, words) in SAME {
-        // Some names are Linux's own.
+        // Some names exist only on Linux.
         if !cfg!(target_os = "linux") && pipeline.contains("/dev/fd") {
             continue;
         }
@@ -158,21 +157,21 @@ fn a_file_that_is_named_twice_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn what_to_do_is_said_with_the_place_of_the_setting() {
+fn the_remedy_is_shown_at_the_position_of_the_setting() {
     let dir = stage("clash_place");
     let run = ends_with(2, vramp_in(&dir, &["run", "y4m s.y4m ! y4m path=./s.y4m", "--cpu"]));
     assert_eq!(
         run.err.trim_end(),
-        "error: y4m1 would write over `s.y4m`, which y4m0 reads: `./s.y4m` leads there\n \
+        "error: y4m1 would overwrite `s.y4m`, which y4m0 reads: `./s.y4m` leads there\n \
          --> pipeline:1:22\n  \
            |\n\
          1 | y4m s.y4m ! y4m path=./s.y4m\n  \
-           |                      ^^^^^^^ expected a file that nothing else in this run uses\n  \
+           |                      ^^^^^^^ expected a file that is not used elsewhere in this run\n  \
            |\n  \
            = help: write to another file, such as `./s-out.y4m`"
     );
     let run = ends_with(2, vramp_in(&dir, &["run", "image a-*.png ! png a-%d.png", "--cpu"]));
-    assert!(run.err.contains("help: write to another folder, such as `out/a-%d.png`"), "{}", run.err);
+    assert!(run.err.contains("help: write to another directory, such as `out/a-%d.png`"), "{}", run.err);
 }
 
 #[test]
@@ -196,7 +195,7 @@ fn files_of_their_own_and_what_can_be_shared_are_not_refused() {
         let args = [&["run", pipeline, "--cpu", "-q"][..], options].concat();
         ends_with(0, run(&dir, &args, *input, *output));
     }
-    // Comparing writes nothing.
+    // A verification writes nothing.
     ends_with(0, vramp_in(&dir, &["run", "y4m s.y4m ! invert ! y4m path=s.y4m", "--cpu", "--verify"]));
 }
 
@@ -231,7 +230,7 @@ fn pictures_come_in_the_order_of_their_numbers() {
     assert_eq!(blues, [1, 2, 9, 10, 11, 100]);
 }
 
-/// Runs an endless pipeline in a folder, and interrupts it once its sink has begun.
+/// Runs an endless pipeline in a directory, and interrupts it once its sink has started.
 fn interrupted(dir: &Path, args: &[&str]) -> Run {
     let mut command = command(args);
     let child = command.current_dir(dir).stdin(Stdio::null()).spawn().unwrap();
@@ -262,7 +261,7 @@ fn names(dir: &Path) -> Vec<String> {
 fn an_interrupted_run_leaves_an_older_file_and_says_where_its_own_is() {
     let dir = dir("interrupted_beside");
     let args = ["run", "pattern size=8x8 ! y4m path=clip.y4m", "--cpu", "--json"];
-    // Nothing was there: the frames get the name.
+    // There is no older file: the frames get the name.
     let run = ends_with(130, interrupted(&dir, &args));
     assert_eq!(names(&dir), ["clip.y4m"]);
     assert_eq!(json(&run)["partial_files"], serde_json::json!([]));
@@ -283,7 +282,7 @@ fn an_interrupted_run_leaves_an_older_file_and_says_where_its_own_is() {
         assert_eq!(read["frames"], report["frames_out"]);
     }
     assert_eq!(names(&dir), ["clip.partial-2.y4m", "clip.partial.y4m", "clip.y4m"]);
-    // If it is asked for, the older file is replaced.
+    // With `partial=replace`, the older file is replaced.
     let args = ["run", "pattern size=8x8 ! y4m path=clip.y4m partial=replace", "--cpu", "-q"];
     let run = ends_with(130, interrupted(&dir, &args));
     assert_eq!(run.err, "");
@@ -305,7 +304,7 @@ fn a_failed_run_leaves_an_older_file_and_a_finished_one_replaces_it() {
     assert!(run.err.contains("`clip` was not replaced, and the frames so far are in `clip.partial`"), "{}", run.err);
     assert_eq!(fs::read(dir.join("clip")).unwrap(), b"old");
     assert_eq!(fs::read(dir.join("clip.partial")).unwrap(), b"0123456789abcdef".repeat(2));
-    // What a failed handler leaves out is not a failed run.
+    // A run that skips frames of a failed handler has not failed.
     for ends in ["--frames=2", "--seconds=9"] {
         fs::write(dir.join("clip"), "old").unwrap();
         ends_with(0, vramp_in(&dir, &["run", "y4m path=whole.y4m ! raw path=clip", "--cpu", "-q", ends]));
@@ -354,12 +353,12 @@ fn a_loop_whose_pictures_all_vanish_is_an_error_whatever_is_skipped() {
         let output = child.wait_with_output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{policy}: {err}");
-        assert!(err.contains("`a-*.png`: none of its 3 files brought a picture in a whole round"), "{err}");
+        assert!(err.contains("`a-*.png`: none of its 3 files gave an image in a whole round"), "{err}");
         for (from, to) in &pictures {
             fs::rename(to, from).unwrap();
         }
     }
-    // Nor if there was never one.
+    // The same holds if there never was a file.
     for n in 0..3 {
         fs::write(dir.join(format!("bad-{n}.png")), &fs::read(dir.join("a-0.png")).unwrap()[..40]).unwrap();
     }

@@ -1,4 +1,4 @@
-//! `vramp fmt`: from one form to the other and back.
+//! `vramp fmt`: conversion between text and TOML in both directions.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -48,6 +48,6 @@ fn a_wrong_pipeline_is_not_printed_in_any_form() {
 }
 
 #[test]
-fn what_needs_probing_is_not_asked_for() {
+fn files_are_not_probed() {
     ends_with(0, vramp(&["fmt", "image path=no/such/picture.png ! null"]));
 }

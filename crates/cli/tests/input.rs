@@ -1,4 +1,4 @@
-//! Where a pipeline can come from: text, files, standard input.
+//! Sources of a pipeline: text, files and standard input.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -41,7 +41,7 @@ fn an_existing_file_wins_over_text_and_a_directory_does_not() {
 fn a_missing_file_is_named() {
     for name in ["missing.toml", "no/such/file", "missing.vramp", "my missing.toml", "missing.txt"] {
         let run = ends_with(2, vramp(&["plan", name]));
-        assert_eq!(run.err, format!("error: {name}: there is no such file\n"));
+        assert_eq!(run.err, format!("error: {name}: no such file\n"));
     }
 }
 
@@ -102,7 +102,7 @@ fn ten_thousand_handlers_in_a_file_are_planned_and_printed() {
     let start = Instant::now();
     let run = ends_with(0, vramp(&["plan", &path, "--format", "text"]));
     assert!(run.out.contains("invert8568"), "the last invert is shown");
-    // Tens of milliseconds where the planner is optimised; this bound only catches something quadratic.
+    // Tens of milliseconds in an optimised build; this bound only catches quadratic behaviour.
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
@@ -127,7 +127,7 @@ fn what_only_turns_out_to_be_wrong_later_is_shown_in_its_place_too() {
         assert!(run.err.starts_with(words) && run.err.contains(pipeline), "{}", run.err);
         assert!(run.err.contains(caret), "{}", run.err);
     }
-    // A name that is a word of the message is not meant by it.
+    // A handler whose name happens to be a word of the message is not blamed.
     let run = ends_with(3, vramp(&["run", "pattern name=no frames=1 ! null", "--gpu", "--device", "nosuch"]));
     assert!(!run.err.contains("from here"), "{}", run.err);
     let run = ends_with(3, vramp(&["plan", "pattern size=20x20 ! crop size=40x40 ! null"]));

@@ -1,4 +1,4 @@
-//! `vramp inspect` and `vramp completions`, and the help.
+//! `vramp inspect`, `vramp completions` and the help texts.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -6,7 +6,7 @@ use crate::program::{ends_with, vramp};
 use serde_json::Value;
 use vramp::plan::catalog::Entry;
 
-/// Whether a run would refuse it.
+/// Whether a run would refuse the handler.
 fn is_plan_only(entry: &Entry) -> bool {
     entry.transfer.is_none() && vramp::registry().maker(entry).is_none()
 }
@@ -26,7 +26,7 @@ fn every_handler_is_listed_and_marked_while_it_can_only_be_planned() {
     }
 }
 
-/// Settings that an example leaves to the machine it runs on.
+/// Whether an example needs no files of the machine.
 fn example_without_files(example: &str) -> bool {
     example.starts_with("pattern ") && !example.contains("path=") && !example.contains("terminal")
 }

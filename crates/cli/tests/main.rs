@@ -2,7 +2,7 @@
 //!
 //! `cargo test -p vramp-cli --test integration run::` runs one file.
 
-// What several files share.
+// Shared by several files.
 mod program;
 #[cfg(unix)]
 mod terminal;

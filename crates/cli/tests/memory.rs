@@ -1,5 +1,5 @@
-//! Memory that the system does not give: whatever a run needs and does not get is an error with words, and never the end
-//! of the program by a signal.
+//! Memory that the system refuses: a run that does not get the memory it needs reports an error, and is never ended by
+//! a signal.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 #![cfg(target_os = "linux")]
@@ -9,13 +9,13 @@ use std::process::{Command, Stdio};
 
 use crate::program::{cache, dir, ends_with, vramp};
 
-/// What a limited run left behind.
+/// The result of a limited run.
 struct Limited {
     code: Option<i32>,
     err: String,
 }
 
-/// Runs the program with at most so many KiB of address space.
+/// Runs the program with this limit of address space in KiB.
 fn limited(kib: u64, args: &[&str]) -> Limited {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "sh", &kib.to_string()]);
@@ -25,7 +25,7 @@ fn limited(kib: u64, args: &[&str]) -> Limited {
     Limited { code: output.status.code(), err: String::from_utf8_lossy(&output.stderr).into_owned() }
 }
 
-/// Pictures of a size, one in each format that can be written here.
+/// Square images of this side, one in each format that the program can write.
 fn pictures(dir: &Path, side: u32) -> Vec<String> {
     let mut made = Vec::new();
     for (kind, name) in [("png", "a.png"), ("jpeg", "a.jpg")] {
@@ -34,7 +34,7 @@ fn pictures(dir: &Path, side: u32) -> Vec<String> {
         ends_with(0, vramp(&["run", &text, "--cpu", "-q"]));
         made.push(path.to_str().unwrap().to_owned());
     }
-    // A picture of 16 bits a channel, which is decoded beside its place; stored without compression.
+    // An image with 16 bits per channel, which is decoded into a separate buffer; stored without compression.
     let pixels = vec![7; side as usize * side as usize * 8];
     let path = dir.join(format!("{side}-deep.png"));
     let mut encoder = png::Encoder::new(std::fs::File::create(&path).unwrap(), side, side);
@@ -67,9 +67,10 @@ fn no_pipeline_is_ended_by_a_signal_however_little_memory_there_is() {
     for source in &sources {
         for filter in FILTERS {
             for kib in [150_000, 250_000, 350_000, 600_000] {
-                // Every sink comes with every source, filter and limit, but not with all of them at once.
+                // Every sink is combined with every source, filter and limit, but not with all of them at once.
                 at += 1;
-                // A third of these is enough for each change: 3 has no divisor in common with any of the lists.
+                // A third of the combinations is enough for each change: 3 has no common divisor with the length of any
+                // list.
                 if at % 3 != 0 && std::env::var_os("VRAMP_LONG").is_none() {
                     continue;
                 }
@@ -130,14 +131,14 @@ fn a_picture_without_memory_is_an_error_of_its_frame_and_the_next_one_is_made() 
     let text = format!("image path=\"{0}/b*.png\" on-error=skip ! png path=\"{0}/out-%d.png\"", dir.display());
     let run = limited(250_000, &["run", &text, "--cpu"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    // Of the file or of its pixels, whichever is refused first.
+    // The refused memory is that of the file or of its pixels.
     assert!(run.err.contains("b1.png") && run.err.contains("bytes of host memory are needed, and"), "{}", run.err);
     let sizes = ["out-0.png", "out-1.png", "out-2.png"].map(|name| {
         let reader = std::fs::File::open(dir.join(name)).ok().map(std::io::BufReader::new)?;
         Some(png::Decoder::new(reader).read_info().unwrap().info().width)
     });
     assert_eq!(sizes, [Some(64), None, Some(64)]);
-    // Without it, the run ends there, and what was finished stays.
+    // Without `on-error=skip` the run ends there, and finished files stay.
     let text = text.replace(" on-error=skip", "").replace("out-", "other-");
     let run = limited(250_000, &["run", &text, "--cpu", "-q"]);
     assert_eq!(run.code, Some(1), "{}", run.err);
@@ -153,7 +154,7 @@ fn a_picture_without_memory_is_an_error_of_its_frame_and_the_next_one_is_made() 
 fn a_stream_waits_for_frames_that_come_back_where_the_system_has_no_more() {
     let dir = dir("memory_waits");
     let out = dir.join("out.raw");
-    // A few frames of 64 MB fit, and the plan would like more.
+    // A few frames of 64 MB fit, while the plan needs more.
     let text =
         format!("pattern kind=solid size=4000x4000 frames=6 !{{lossless depth=12}} raw path=\"{}\"", out.display());
     let run = limited(650_000, &["run", &text, "--cpu", "-q"]);

@@ -1,4 +1,4 @@
-//! Messages that people act on: each names what happened, and what it suggests works.
+//! Messages that users act on: each names the problem, and its suggestion works.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -8,7 +8,7 @@ fn plan(pipeline: &str, more: &[&str]) -> Run {
     vramp(&[&["plan", pipeline, "--profile", "discrete"][..], more].concat())
 }
 
-/// The first thing in backquotes after `help: `.
+/// The first text in backquotes after `help: `.
 #[track_caller]
 fn suggested(run: &Run) -> String {
     let help = run.err.split("help: ").nth(1).unwrap_or_else(|| panic!("no help in\n{}", run.err));
@@ -44,7 +44,7 @@ fn kinds_of_other_tools_are_answered_with_what_runs_here() {
         let run = ends_with(2, plan(&around(word), &[]));
         assert!(run.err.contains(&format!("unknown handler `{word}`")), "{}", run.err);
         let help = run.err.split("help: ").nth(1).unwrap();
-        // The kind, or the example after it.
+        // The suggested kind, or the example after it.
         let example = help.lines().next().unwrap().split('`').skip(1).step_by(2).last().unwrap();
         ends_with(0, plan(&around(example), &[]));
     }
@@ -88,7 +88,7 @@ fn links_and_filter_lists_of_other_tools_are_one_mistake_with_one_hint() {
         assert_eq!(run.err.matches("help: ").count(), mistakes, "{pipeline}:\n{}", run.err);
         assert!(run.err.contains("`!`"), "{}", run.err);
     }
-    // In quotes, or where text is expected, it is a value.
+    // In quotes, or in place of a text value, it is a value.
     ends_with(0, plan("pattern ! text | ! null", &[]));
     ends_with(0, plan("pattern ! text \"->\" ! null", &[]));
 }
@@ -144,7 +144,7 @@ fn pictures_of_many_sizes_are_one_note_with_their_number() {
     }
     let pipeline = format!("image path={}/p-*.png ! null", dir.display());
     let run = ends_with(0, vramp(&["run", &pipeline, "--cpu"]));
-    assert!(run.err.contains("note: frames of image0 changed their size 19 times, to 35x16 at last"), "{}", run.err);
+    assert!(run.err.contains("note: frames of image0 changed size 19 times, last to 35x16"), "{}", run.err);
     assert_eq!((run.err.matches("planned again").count(), run.err.matches("warning").count()), (1, 0), "{}", run.err);
     assert_eq!(ends_with(0, vramp(&["run", &pipeline, "--cpu", "-q"])).err, "");
 }
@@ -175,9 +175,9 @@ fn each_option_has_one_description() {
     let short = ends_with(0, vramp(&["run", "-h"])).out;
     for help in [&long, &short] {
         let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains("End with exit code 4 if a frame needs more than this on average"), "{flat}");
+        assert!(flat.contains("Exit with code 4 if a frame needs more than this on average"), "{flat}");
         assert!(
-            flat.contains("More on standard error: the whole plan, and what was negotiated for every link"),
+            flat.contains("Print the whole plan and the negotiated memory space of every link on standard error"),
             "{flat}"
         );
     }

@@ -1,4 +1,4 @@
-//! `vramp plan` as people and programs use it.
+//! `vramp plan` as users and programs call it.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -71,14 +71,18 @@ fn every_format_is_printed() {
 
 #[test]
 fn without_a_profile_the_plan_says_that_it_is_an_estimate() {
-    let said = "no profile given and this machine is not measured";
+    let warning = "no profile given and this machine has not been measured";
     let run = ends_with(0, vramp(&["plan", GOOD, "--json"]));
-    assert!(run.err.contains(&format!("warning: {said}")), "{}", run.err);
-    assert!(run.out.contains(said));
+    assert!(run.err.contains(&format!("warning: {warning}")), "{}", run.err);
+    assert!(run.out.contains(warning));
     let text = ends_with(0, vramp(&["plan", GOOD]));
-    assert_eq!((text.out.matches(said).count(), text.err.matches(said).count()), (0, 1), "said once, to people");
+    assert_eq!(
+        (text.out.matches(warning).count(), text.err.matches(warning).count()),
+        (0, 1),
+        "printed once, on standard error"
+    );
     let with = ends_with(0, vramp(&["plan", GOOD, "--json", "--profile", "shipped:discrete"]));
-    assert!(!with.out.contains(said) && !with.err.contains(said));
+    assert!(!with.out.contains(warning) && !with.err.contains(warning));
     assert!(with.out.contains("\"profile\":\"shipped:discrete\""));
 }
 
@@ -142,11 +146,11 @@ fn options_reach_the_planner() {
 }
 
 #[test]
-fn what_a_plan_does_not_depend_on_is_said() {
+fn options_without_effect_on_a_plan_are_warned_about() {
     let run = ends_with(0, vramp(&["plan", GOOD, "--budget", "uploads=0"]));
     assert!(run.err.contains("--budget has no effect on a plan"), "{}", run.err);
     let run = ends_with(0, vramp(&["plan", GOOD, "--profile", "shipped:discrete", "--device", "0"]));
-    assert!(run.err.contains("--backend and --device change nothing"), "{}", run.err);
+    assert!(run.err.contains("--backend and --device have no effect"), "{}", run.err);
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn verbose_says_for_every_link_what_was_negotiated() {
     let run = ends_with(0, vramp(&["plan", "pattern name=p ! upload ! blur ! null", "--place", "p=cpu", "-v"]));
     let up = run.err.lines().next().unwrap();
     assert!(up.starts_with("p.video -> upload0.video: Negotiated: cpu->gpu (transfer, ~"), "{up}");
-    assert!(up.ends_with(" ms, asked for)"), "{up}");
+    assert!(up.ends_with(" ms, explicit)"), "{up}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A device that is lost while `vramp run` uses it: words, report and exit code.
+//! A device that is lost during `vramp run`: messages, report and exit code.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 

@@ -1,4 +1,4 @@
-//! `vramp run` as people and programs use it: results, streams and exit codes.
+//! `vramp run` as users and programs call it: results, streams and exit codes.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -117,7 +117,7 @@ fn frames_and_seconds_end_a_run() {
 }
 
 #[test]
-fn people_are_told_the_plan_and_a_summary_and_quiet_is_quiet() {
+fn a_run_prints_the_plan_and_a_summary_and_quiet_is_quiet() {
     let run = ends_with(0, vramp(&["run", SMALL, "--cpu"]));
     assert_eq!(run.out, "");
     assert!(run.err.starts_with("plan: 3 handlers on the cpu"), "{}", run.err);
@@ -142,7 +142,7 @@ fn a_failing_handler_ends_with_one_and_still_reports() {
     assert!(std::path::Path::new(&out).exists(), "the first picture is whole");
     let skipping = format!("pattern size=16x16 frames=5 ! png path={out} on-error=skip");
     let run = ends_with(0, vramp(&["run", &skipping, "--cpu", "--json"]));
-    assert_eq!(run.err.matches("warning: png0 failed on frame 1").count(), 1, "said once: {}", run.err);
+    assert_eq!(run.err.matches("warning: png0 failed on frame 1").count(), 1, "reported once: {}", run.err);
     assert_eq!(json(&run)["failed"], 4);
 }
 
@@ -241,10 +241,10 @@ fn a_budget_that_is_kept_is_silent_and_a_broken_one_is_named() {
     let png = demo("png path=out-%02d.png");
     ends_with(0, vramp_in(&dir, &["run", &png, "--gpu", "--budget", "downloads=1,uploads=0,submits=1"]));
     let run = ends_with(4, vramp_in(&dir, &["run", &png, "--gpu", "--budget", "transfers=0", "--budget", "submits=1"]));
-    assert!(run.err.contains("error: budget broken: transfers 1 a frame, at most 0 allowed (over "), "{}", run.err);
+    assert!(run.err.contains("error: budget exceeded: transfers 1 per frame, at most 0 allowed (over "), "{}", run.err);
     assert!(!run.err.contains("submits"), "{}", run.err);
     let run = ends_with(4, vramp(&["run", &demo("null"), "--gpu", "--budget", "submits=0.5", "--json"]));
-    assert_eq!(json(&run)["frames"], 60, "the report is printed all the same");
+    assert_eq!(json(&run)["frames"], 60, "the report is still printed");
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn frames_go_through_pipes_unchanged() {
     let (code, out, err) = vramp_piped(&["run", "y4m path=- ! y4m path=-", "--cpu"], &input);
     assert_eq!(code, 0, "{err}");
     let body = |bytes: &[u8]| bytes[bytes.iter().position(|b| *b == b'\n').unwrap()..].to_vec();
-    assert_eq!(body(&out), body(&input), "nothing but the frames, and they are the same");
+    assert_eq!(body(&out), body(&input), "only the frames, and they are the same");
     let (code, out, err) = vramp_piped(&["run", "y4m path=- ! blur ! y4m path=-", "--cpu"], &input);
     assert_eq!(code, 0, "{err}");
     assert!(out.starts_with(b"YUV4MPEG2 W32 H16 "), "{:?}", String::from_utf8_lossy(&out[..40]));
@@ -285,10 +285,13 @@ fn a_reader_that_stops_reading_frames_ends_with_one_and_words() {
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("error: raw0") && err.contains("stopped reading") && !err.contains("panick"), "{err}");
+    assert!(
+        err.contains("error: raw0") && err.contains("the reader has closed the stream") && !err.contains("panick"),
+        "{err}"
+    );
 }
 
-/// Runs an endless pipeline, and sends it a signal once its sink has begun.
+/// Runs an endless pipeline, and sends it a signal once its sink has started.
 #[cfg(unix)]
 fn interrupted(args: &[&str], begun: &dyn Fn() -> bool, signal: &str) -> (i32, Duration, String, String) {
     let mut child = command(args).stdin(Stdio::null()).spawn().unwrap();
@@ -298,10 +301,10 @@ fn interrupted(args: &[&str], begun: &dyn Fn() -> bool, signal: &str) -> (i32, D
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_millis(200));
-    let asked = Instant::now();
+    let requested = Instant::now();
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
     let status = child.wait().unwrap();
-    let took = asked.elapsed();
+    let took = requested.elapsed();
     let read = |from: &mut dyn std::io::Read| {
         let mut text = String::new();
         from.read_to_string(&mut text).unwrap();
@@ -350,7 +353,7 @@ fn a_source_that_waits_for_input_does_not_keep_a_run_from_ending() {
         let args = ["run", pipeline, "--cpu", "--json"].into_iter().chain(ends).collect::<Vec<_>>();
         let child = command(&args).stdin(reader).spawn().unwrap();
         if ends.is_none() {
-            // As soon as it has taken all there is, it waits.
+            // The run waits as soon as it has consumed all input.
             let begun = Instant::now();
             while rustix::io::ioctl_fionread(&writer).unwrap() > 0 {
                 assert!(begun.elapsed() < Duration::from_secs(20), "it did not begin");
@@ -371,11 +374,11 @@ fn a_source_that_waits_for_input_does_not_keep_a_run_from_ending() {
 }
 
 #[test]
-fn memory_is_said_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_numbers() {
+fn memory_is_printed_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_numbers() {
     let text = "pattern size=64x48 frames=30 ! blur !{lossless depth=3} invert ! null";
     let run = ends_with(0, vramp(&["run", text, "--cpu"]));
     assert!(run.err.contains("memory: ") && run.err.contains(" on the cpu for frames"), "{}", run.err);
-    assert!(run.err.contains(" on the cpu (planned "), "{}", run.err);
+    assert!(run.err.contains("memory: peak ") && run.err.contains(" on the cpu (planned "), "{}", run.err);
 
     let run = ends_with(0, vramp(&["run", text, "--cpu", "--json", "--memory", "40Ki"]));
     assert!(run.err.contains("frames will wait for memory"), "{}", run.err);
@@ -386,7 +389,7 @@ fn memory_is_said_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_num
     let run = ends_with(3, vramp(&["plan", text, "--cpu", "--memory", "cpu=9Ki"]));
     assert!(run.err.contains("of cpu memory, the budget has 9216"), "{}", run.err);
     let run = ends_with(2, vramp(&["run", text, "--memory", "much"]));
-    assert!(run.err.contains("is no unit of memory"), "{}", run.err);
+    assert!(run.err.contains("is not a unit of memory"), "{}", run.err);
 }
 
 #[test]

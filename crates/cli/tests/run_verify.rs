@@ -1,4 +1,4 @@
-//! `vramp run --verify` as people and programs use it: what is compared, said and refused, and that nothing is written.
+//! `vramp run --verify` as users and programs call it: comparisons, messages and refusals; nothing is written.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -19,7 +19,7 @@ fn verify(words: &[&str]) -> Run {
     vramp(&[&["run", "--verify"], words].concat())
 }
 
-/// How many comparisons there are of a kind; every one of them is equal.
+/// The number of comparisons of a kind; asserts that all are equal.
 #[track_caller]
 fn equal(report: &Value, what: &str) -> usize {
     assert_eq!(report["verified"], true, "{report}");
@@ -43,7 +43,7 @@ fn fused_and_unfused_and_both_sides_are_compared() {
 }
 
 #[test]
-fn people_are_told_a_line_for_each_kind_and_everything_with_v() {
+fn a_summary_has_a_line_for_each_kind_and_everything_with_v() {
     let run = ends_with(0, verify(&[CHAIN]));
     assert_eq!(run.out, "");
     let lines: Vec<&str> = run.err.lines().collect();
@@ -65,11 +65,15 @@ fn people_are_told_a_line_for_each_kind_and_everything_with_v() {
     assert_eq!((run.out.as_str(), run.err.as_str()), ("", ""));
     let own = "pattern size=32x24 ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\" ! contrast 3 ! null";
     let run = ends_with(0, verify(&[own]));
-    assert!(run.err.contains("not compared: wgsl0 may be a level off"), "what is left out is said: {}", run.err);
+    assert!(
+        run.err.contains("not compared: wgsl0 may be a level off"),
+        "skipped comparisons are reported: {}",
+        run.err
+    );
 }
 
 #[test]
-fn without_a_device_only_fused_and_unfused_are_compared_and_that_is_said() {
+fn without_a_device_only_fused_and_unfused_are_compared_with_a_note() {
     for (run, why) in [
         (verify(&[CHAIN, "--cpu", "--json"]), "no device (--cpu opens none): only fused and unfused are compared"),
         (without_adapters(&["run", CHAIN, "--verify", "--json"]), "install a driver"),
@@ -142,7 +146,7 @@ fn what_a_run_refuses_is_refused_with_the_same_words() {
 }
 
 #[test]
-fn options_that_only_a_run_can_keep_are_said_to_change_nothing() {
+fn options_without_effect_on_a_verification_are_warned_about() {
     let run = ends_with(0, verify(&[CHAIN, "--cpu", "--seconds", "1", "--budget", "uploads=0"]));
     assert!(run.err.contains("warning: --seconds has no effect on a verification"), "{}", run.err);
     assert!(run.err.contains("warning: --budget has no effect on a verification"), "{}", run.err);
@@ -152,6 +156,6 @@ fn options_that_only_a_run_can_keep_are_said_to_change_nothing() {
 fn commands_that_compare_nothing_refuse_it() {
     for command in [&["plan", CHAIN, "--verify"][..], &["demo", "--verify"]] {
         let run = ends_with(2, vramp(command));
-        assert!(run.out.is_empty() && run.err.contains("`vramp run PIPELINE --verify` does"), "{}", run.err);
+        assert!(run.out.is_empty() && run.err.contains("use `vramp run PIPELINE --verify`"), "{}", run.err);
     }
 }

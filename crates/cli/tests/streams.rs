@@ -1,4 +1,4 @@
-//! What happens to the two streams when nobody, or a stubborn somebody, is at their other end.
+//! Standard streams whose other end is closed, full or slow.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -59,7 +59,7 @@ fn a_closed_standard_error_does_not_matter() {
     ends_with(0, finish(right));
 }
 
-/// The program, started by a shell that does this first.
+/// The program, started by a shell after these commands.
 #[cfg(unix)]
 fn after(first: &str, args: &[&str]) -> Command {
     let mut command = Command::new("sh");
@@ -73,7 +73,7 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Sixty frames of 256 bytes in more than a second; the signal comes after the first.
+/// Sixty frames of 256 bytes over more than a second; the signal is sent after the first.
 #[cfg(unix)]
 fn hung_up(first: &str) -> (Option<i32>, usize) {
     let args = ["run", "pattern size=8x8 frames=60 ! raw -", "--cpu", "--fps", "50", "-q"];
@@ -101,7 +101,7 @@ fn a_file_that_may_not_become_larger_is_an_error_like_a_full_disk() {
     let dir = dir("streams_file_size");
     let path = |name: &str| dir.join(name).display().to_string();
     let old = file(&dir, "old.png", "old");
-    // In blocks of 512 bytes or of 1024, as shells count: a frame of 40,000 bytes fits, three do not.
+    // Shells count blocks of 512 or 1024 bytes: a frame of 40,000 bytes fits, three do not.
     let text = format!("pattern size=100x100 frames=9 ! raw path=\"{}\"", path("out.raw"));
     let run = ends_with(1, finish(after("ulimit -f 90", &["run", &text, "--cpu", "-q"])));
     assert!(run.err.contains("error: raw0, frame ") && run.err.contains("(`ulimit -f`)"), "{}", run.err);
@@ -111,7 +111,7 @@ fn a_file_that_may_not_become_larger_is_an_error_like_a_full_disk() {
     let run = ends_with(1, finish(after("ulimit -f 20", &["run", &text, "--cpu", "-q"])));
     assert!(run.err.contains("error: png0, frame 0: ") && run.err.contains("(`ulimit -f`)"), "{}", run.err);
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
-    // The parent process may have ignored it already.
+    // The parent process may already ignore the signal.
     ends_with(1, finish(after("trap '' XFSZ; ulimit -f 20", &["run", &text, "--cpu", "-q"])));
     let names: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{names:?}");
@@ -130,7 +130,7 @@ fn streams_that_do_not_block_are_waited_for() {
         command.stdout(writer);
         let child = command.spawn().unwrap();
         drop(command);
-        // Slowly: the pipe is full nearly all the time.
+        // Read slowly: the pipe is full nearly all the time.
         let mut got = Vec::new();
         let mut piece = vec![0; 50_000];
         loop {
@@ -155,7 +155,7 @@ fn words_reach_a_standard_error_that_does_not_block() {
     command.stderr(writer);
     let mut child = command.spawn().unwrap();
     drop(command);
-    // The words are twice as long as a pipe: they fill it and have to wait.
+    // The messages are twice as long as a pipe: they fill it and must wait.
     while rustix::io::ioctl_fionread(&reader).unwrap() < 60_000 {
         assert!(child.try_wait().unwrap().is_none(), "it ended before the pipe was full");
         std::thread::sleep(Duration::from_millis(2));
@@ -166,7 +166,7 @@ fn words_reach_a_standard_error_that_does_not_block() {
     assert_eq!(words.lines().filter(|line| line.starts_with("probe0: frame ")).count(), 2000);
 }
 
-/// Waits for a program that has to end by itself.
+/// Waits for a program that must end without help.
 #[cfg(unix)]
 fn soon(mut command: Command) -> program::Run {
     let mut child = command.spawn().unwrap();

@@ -1,5 +1,5 @@
-//! `vramp top` and the sink `terminal` in a real terminal: what is shown, which keys do what, and that the terminal is
-//! what it was afterwards, however it ends.
+//! `vramp top` and the sink `terminal` in a pseudo-terminal: the screen, the keys, and the restored terminal after
+//! every kind of end.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::program::{dir, ends_with, json, vramp};
 use crate::terminal::{self, Ended, Terminal};
 
-/// An endless run that does not keep a whole processor busy.
+/// An endless run that leaves most of a processor idle.
 const ENDLESS: &str = "pattern size=64x48 ! blur name=soft !{queue depth=3} invert ! null";
 const PACED: [&str; 3] = ["--cpu", "--fps", "200"];
 
@@ -42,13 +42,13 @@ fn it_shows_every_handler_and_link_with_numbers_that_move_and_q_ends_it() {
     terminal.wait("a larger count", |screen| {
         terminal::number_before(&screen.contents(), "out").filter(|count| *count > first + 50)
     });
-    terminal.wait("a rate near the one asked for", |screen| {
+    terminal.wait("a rate near the requested one", |screen| {
         let text = screen.contents();
         let fps: f64 =
             text.split_whitespace().zip(text.split_whitespace().skip(1)).find(|(_, w)| *w == "fps")?.0.parse().ok()?;
         (50.0..250.0).contains(&fps).then_some(())
     });
-    assert!(terminal.wait("the other screen", |screen| screen.hide_cursor().then(|| screen.alternate_screen())));
+    assert!(terminal.wait("the alternate screen", |screen| screen.hide_cursor().then(|| screen.alternate_screen())));
     terminal.press("q");
     let ended = ends(terminal, 0);
     for words in ["plan: 4 handlers on the cpu", "memory: ", " frames in ", " fps; "] {
@@ -94,7 +94,7 @@ fn ctrl_c_ends_as_it_ends_a_run_and_files_are_whole() {
 fn q_leaves_whole_files_and_the_same_report_as_a_run() {
     let dir = dir("top_q");
     let out = dir.join("out.y4m");
-    // It is the end that was meant, so an older file is replaced.
+    // `q` is an intended end, so an older file is replaced.
     std::fs::write(&out, "old").unwrap();
     let pipeline = format!("pattern size=64x48 ! y4m path={}", out.display());
     let terminal = top(160, 24, &pipeline, &[&PACED[..], &["--json"]].concat());
@@ -120,7 +120,7 @@ fn a_run_that_ends_by_itself_ends_the_view() {
 }
 
 #[test]
-fn an_error_while_it_runs_is_said_when_the_screen_is_back() {
+fn an_error_during_the_run_is_printed_after_the_screen_is_restored() {
     let dir = dir("top_error");
     let out = dir.join("one.png");
     let pipeline = format!("pattern size=16x16 ! png path={}", out.display());
@@ -135,7 +135,7 @@ fn an_error_while_it_runs_is_said_when_the_screen_is_back() {
 }
 
 #[test]
-fn windows_of_any_size_are_filled_and_too_small_ones_are_told() {
+fn windows_of_any_size_are_filled_and_too_small_ones_say_so() {
     let terminal = top(80, 24, ENDLESS, &PACED);
     terminal.wait_for("q end");
     terminal.resize(30, 8);
@@ -160,7 +160,7 @@ fn a_terminal_that_goes_away_ends_the_run() {
     pty.resize(pty_process::Size::new(24, 80)).unwrap();
     let command = pty_process::blocking::Command::new(env!("CARGO_BIN_EXE_vramp")).env("TERM", "xterm-256color");
     let mut child = command.args(["top", ENDLESS]).args(PACED).spawn(other_end).unwrap();
-    // It has taken the screen once it draws.
+    // The program has taken the screen once it draws.
     let mut first = [0];
     std::io::Read::read_exact(&mut &pty, &mut first).unwrap();
     drop(pty);
@@ -171,11 +171,11 @@ fn a_terminal_that_goes_away_ends_the_run() {
         }
         if begun.elapsed() > std::time::Duration::from_secs(30) {
             child.kill().unwrap();
-            panic!("it goes on without a terminal");
+            panic!("it continues without a terminal");
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     };
-    // Whichever is noticed first, its signal or that nothing can be drawn any more.
+    // The exit code depends on what is noticed first: the signal, or that the terminal is gone.
     assert!(matches!(code, Some(1 | 130)), "{code:?}");
 }
 
@@ -197,7 +197,7 @@ fn escape_leaves_the_help_and_then_ends_the_run() {
 }
 
 #[test]
-fn the_view_stands_still_while_the_run_goes_on() {
+fn the_view_is_paused_while_the_run_continues() {
     let terminal = top(80, 24, ENDLESS, &PACED);
     terminal.number_before("out");
     terminal.press("p");
@@ -220,7 +220,7 @@ fn the_view_stands_still_while_the_run_goes_on() {
 fn a_lost_device_is_among_the_events() {
     let more = ["--gpu", "--fps", "100", "--lose-device-at", "20", "--on-loss", "cpu"];
     let terminal = top(100, 30, "pattern size=64x48 ! blur ! null", &more);
-    terminal.wait_for("the cpu goes on");
+    terminal.wait_for("the CPU continues");
     terminal.wait_for("lost once");
     terminal.press("q");
     let ended = ends(terminal, 0);
@@ -245,12 +245,12 @@ fn without_a_terminal_or_with_a_sink_on_standard_output_it_is_refused() {
         assert!(ended.text.contains(words) && ended.text.contains("vramp top"), "{}", ended.text);
     }
     let ended = ends(top(200, 24, "pattern ! null", &["--verify"]), 2);
-    assert!(ended.text.contains("compares nothing"), "{}", ended.text);
+    assert!(ended.text.contains("cannot compare"), "{}", ended.text);
 }
 
-// ---- the sink that draws
+// ---- the sink `terminal`
 
-/// Whether a picture is shown: lines that are full of half blocks.
+/// The number of screen lines that are full of half blocks.
 fn picture_lines(screen: &vt100::Screen) -> usize {
     screen.contents().lines().filter(|line| line.matches('▀').count() > 5).count()
 }
@@ -268,7 +268,7 @@ fn a_picture_is_drawn_in_place_in_full_colour_and_stays() {
         "it is coloured, without a cursor"
     );
     let lines = ended.text.lines().filter(|line| line.contains('▀')).count();
-    // The closing lines push the upper part of 23 lines out of the window, and no second picture is below it.
+    // The closing lines push the upper part of 23 lines out of the window, and no second frame is below it.
     assert!((15..=23).contains(&lines), "{lines} lines\n{}", ended.text);
     let pictures = ended.bytes.matches("\x1b[?2026h").count();
     assert!((2..=15).contains(&pictures), "{pictures} pictures of 40 frames in 0.4 s");

@@ -1,4 +1,4 @@
-//! `--trace FILE`: a timeline that is whole however the run ends, or a refusal before it starts.
+//! `--trace FILE`: a timeline that is complete however the run ends, or a refusal before it starts.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::program::{command, dir, ends_with, file, json, vramp, vramp_in};
 use serde_json::Value;
 
-/// The events of a file, each by itself sane: spans of one thread lie one behind another.
+/// The events of a file. Asserts that each is valid and that the spans of a thread do not overlap.
 #[track_caller]
 fn events(path: &Path) -> Vec<Value> {
     let page: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
@@ -18,7 +18,7 @@ fn events(path: &Path) -> Vec<Value> {
         let thread = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
         let (begin, took) = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
         let end = ends.entry(thread).or_default();
-        // Times are in microseconds with three places: sums round.
+        // Times are in microseconds with three decimals: sums are rounded.
         assert!(took >= 0.0 && begin + 0.002 >= *end, "{event} begins before {end}");
         *end = begin + took;
     }
@@ -77,15 +77,15 @@ fn ctrl_c_leaves_a_whole_timeline() {
     let path = dir.join("run.json");
     let args = ["run", "pattern size=64x48 ! blur ! null", "--cpu", "--trace", path.to_str().unwrap()];
     let mut child = command(&args).spawn().unwrap();
-    // The file beside it is there before anything runs; a second of progress shows that frames do.
+    // The temporary file exists before anything runs; a second of progress shows that frames flow.
     let mut lines = std::io::BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.contains("fps") {
-        assert!(std::io::BufRead::read_line(&mut lines, &mut said).unwrap() > 0, "it ended by itself: {said}");
+    let mut err = String::new();
+    while !err.contains("fps") {
+        assert!(std::io::BufRead::read_line(&mut lines, &mut err).unwrap() > 0, "it ended too early: {err}");
     }
     assert!(std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    std::io::Read::read_to_string(&mut lines, &mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
     let drawn = spans(&events(&path), "lane", "null0");
     assert!(!drawn.is_empty() && drawn.is_sorted());
     assert_eq!(left_in(&dir), ["run.json"]);
@@ -119,7 +119,7 @@ fn a_link_and_a_pipe_are_written_to_and_stay_what_they_are() {
     ends_with(0, vramp(&["run", text, "--cpu", "--trace", link.to_str().unwrap()]));
     assert!(link.is_symlink() && real.is_file());
     assert!(!events(&real).is_empty());
-    // What a process writes to a pipe at this path arrives at its reader.
+    // A trace written to a pipe arrives at its reader.
     let run = ends_with(0, vramp(&["run", text, "--cpu", "--trace", "/dev/stdout"]));
     let drawn: Value = serde_json::from_str(&run.out).unwrap();
     assert!(drawn["traceEvents"].is_array() || drawn.is_array(), "{}", run.out);

@@ -1,8 +1,7 @@
-//! The program with users' own shaders: what is said of wrong ones, what hostile ones can do, and files that change while
-//! they are watched.
+//! The program with users' shaders: errors in shaders, hostile shaders, and files that change while they are watched.
 //!
-//! Everything hostile runs on the installed driver and on Mesa 25, which `cargo xtask test` provides: the two differ in
-//! how they run a loop without an end.
+//! Hostile shaders run on the installed driver and on Mesa 25, which `cargo xtask test` provides: the two differ in how
+//! they run an infinite loop.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -17,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Lets a command use Mesa 25 instead of the installed driver.
+/// Makes a command use Mesa 25 instead of the installed driver.
 fn on_mesa_25(command: &mut Command) {
     let folder = root().join("target/mesa25");
     let driver = folder.join("lvp_icd.json");
@@ -25,7 +24,7 @@ fn on_mesa_25(command: &mut Command) {
     command.env("VK_ICD_FILENAMES", driver).env("LD_LIBRARY_PATH", folder.join("usr/lib/x86_64-linux-gnu"));
 }
 
-/// Runs a command that has to end by itself: one that hangs is ended, and fails the test.
+/// Runs a command that must end without help: one that hangs is killed and fails the test.
 fn by_itself(mut command: Command) -> Run {
     const PATIENCE: Duration = Duration::from_secs(60);
     let mut child = command.spawn().unwrap();
@@ -45,7 +44,7 @@ fn by_itself(mut command: Command) -> Run {
     }
 }
 
-/// What hostile shaders may end in: exit code and words, in the order of the folder.
+/// Hostile shaders in the order of the directory, with the expected exit code and message.
 const HOSTILE: &[(&str, i32, &str)] = &[
     ("barrier_apart", 0, ""),
     ("barrier_in_pixel", 2, ":2:5: a pixel function cannot use `workgroupBarrier`"),
@@ -106,7 +105,7 @@ const HOSTILE: &[(&str, i32, &str)] = &[
     ("wrong_type", 2, ":2:12: The `return` expression"),
 ];
 
-/// Runs every hostile shader; where `ends_loops`, the driver ends some loops that have no end.
+/// Runs every hostile shader. With `ends_loops` the driver ends some infinite loops.
 fn face_all(on: fn(&mut Command), ends_loops: bool) {
     let folder = root().join("tests/hostile_shaders");
     for (name, code, words) in HOSTILE {
@@ -180,7 +179,7 @@ fn texts_that_no_compiler_should_see_are_refused_by_their_size_and_depth() {
         let run = ends_with(code, vramp(&["plan", &format!("pattern ! wgsl \"{path}\" ! null")]));
         assert!(run.err.contains(words), "{name}: {}", run.err);
     }
-    // Just within the bounds it is read, and a driver compiles it.
+    // Just within the bounds it is accepted, and the driver compiles it.
     let within = file(&dir, "within.wgsl", nested(40));
     ends_with(0, vramp(&["run", &format!("pattern size=16x16 frames=1 ! wgsl \"{within}\" ! null"), "-q"]));
     let run = ends_with(1, vramp(&["plan", "pattern ! wgsl no-such-file.wgsl ! null"]));
@@ -231,7 +230,7 @@ fn mistakes_in_code_are_shown_with_line_and_column() {
 }
 
 #[test]
-fn without_a_device_a_shader_cannot_be_planned_and_it_is_said_why() {
+fn without_a_device_a_shader_cannot_be_planned_and_the_error_says_why() {
     let run = ends_with(
         3,
         vramp(&["run", "pattern frames=1 ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\" ! null", "--cpu"]),
@@ -265,7 +264,7 @@ fn files_that_were_written_before_a_kernel_hangs_are_whole() {
     assert!(!dir.join("out-4.png").exists(), "what hangs is never written");
 }
 
-/// Hangs from its fifth frame on.
+/// Loops forever from its fifth frame on.
 const LATER: &str = "fn pixel(c: vec4f, f: Frame) -> vec4f {
     var sum = c;
     while (f.number >= 4u) {
@@ -297,13 +296,13 @@ fn a_watched_shader_takes_effect_when_it_is_saved_and_stays_when_it_is_wrong() {
         "struct Settings {\n    light: f32, // = 0.5\n}\nfn pixel(c: vec4f, s: Settings) -> vec4f { return vec4f(s.light); }",
     );
     until("wgsl0: reloaded");
-    // Frames of the old shader may still be on their way to the probe when the new one takes over.
+    // Frames of the old shader may still be on the way to the probe when the new one takes over.
     let mut later = (0..100).map(|_| until("probe0").split_whitespace().last().unwrap().to_owned());
     let after = later.find(|pixels| *pixels != before).expect("other pixels come out");
     save("fn pixel(c: vec4f) -> vec4f {\n    return d;\n}");
-    let said = until("the previous shader keeps running");
-    assert!(said.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{said}");
-    assert_eq!(until("probe0").split_whitespace().last().unwrap(), after, "the old one goes on");
+    let message = until("the previous shader keeps running");
+    assert!(message.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{message}");
+    assert_eq!(until("probe0").split_whitespace().last().unwrap(), after, "the old shader keeps running");
     std::fs::write(&path, "fn pixel(c: vec4f) -> vec4f { return c; }").unwrap();
     until("wgsl0: reloaded");
     interrupt(child.id());

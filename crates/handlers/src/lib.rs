@@ -1,10 +1,7 @@
-//! The built-in handlers: sources, filters, drawing, conversions, controls and sinks.
+//! The built-in handlers: sources, filters, drawing, conversions, controls and sinks, one file each by family.
 //!
-//! Owns one declaration per handler, by family and one file each, the look into a source's header that planning needs,
-//! and the check that a run does not write over its own files ([`files`]).
-//! Does not plan, and does not open a device.
-//!
-//! Always: [`registry`] holds every handler there is here; a probe reads headers, never pixels.
+//! [`registry`] has all of them. The crate also probes the headers of sources for the planner, without decoding pixels
+//! ([`probe`]), and checks that a run does not overwrite its own files ([`files`]).
 
 pub mod control;
 pub mod convert;

@@ -1,43 +1,43 @@
-//! Which way up a picture file says its pixels are, and the turning of pixels.
+//! The orientation tag of image files, and the rotation of pixels.
 //!
-//! The probe and the decoders both ask [`read`], so a plan's size is always the size of the frame that follows. The rules
-//! are those of `OpenCV`'s `imread`, found by giving version 5.0.0 files of each kind:
+//! The probe and the decoders both use [`read`], so that a planned size is always the size of the frame that follows.
+//! The rules are those of `OpenCV`'s `imread`, found by giving version 5.0.0 files of each kind:
 //!
-//! - JPEG: the first APP1 segment before the scan that has Exif with an orientation. One without it is passed over.
+//! - JPEG: the first APP1 segment before the scan that has Exif data with an orientation. Segments without it are
+//!   skipped.
 //! - PNG: the first `eXIf` chunk, before or after the pixels. A chunk with a wrong CRC does not count.
 //! - WebP: the first `EXIF` chunk, if the header announces one; without the prefix `Exif\0\0`, which JPEG has.
-//! - TIFF: the tag of the first directory, if it is one integer of any width. `imdecode` turns all eight, even when told
-//!   not to; `imread` 5.0.0 fails with an internal error on 5 to 8.
-//! - In Exif the value is always read as 16 bits, whatever type the entry claims. BMP and GIF have no orientation.
+//! - TIFF: the tag of the first directory, if it is one integer of any width. `imdecode` applies all eight, even with
+//!   the flag that ignores them; `imread` 5.0.0 fails with an internal error on 5 to 8.
+//! - In Exif the value is always read as 16 bits, whatever type the entry has. BMP and GIF have no orientation.
 //!
-//! A value outside 1 to 8, and anything broken, means that the picture is not turned; whether the file can be decoded is
-//! for its decoder to say.
+//! A value outside 1 to 8, or broken data, means no rotation; the decoder reports whether the file can be decoded.
 //!
-//! Invariants: nothing is allocated; segments, entries and bytes that are read are bounded, whatever the file claims.
+//! Invariants: nothing is allocated; the numbers of segments, entries and bytes read are bounded for every file.
 
 use std::io::{Read, Seek};
 
 use image::metadata::Orientation;
 
-/// Segments or chunks that are looked at. Writers of PNG cut pixels into chunks of 8 KiB or more, so this is 512 MiB.
+/// Maximum number of segments or chunks. PNG encoders use chunks of 8 KiB or more, so this is 512 MiB.
 const MOST_SEGMENTS: usize = 1 << 16;
-/// Entries of a directory that are looked at. Cameras write about twenty.
+/// Maximum number of directory entries. Cameras write about twenty.
 const MOST_ENTRIES: u64 = 1 << 12;
 /// The longest `eXIf` chunk whose CRC is computed. In JPEG, where most Exif comes from, 64 KiB is the limit.
 const MOST_EXIF_BYTES: u64 = 1 << 20;
-/// Bytes between two segments of a JPEG that do not belong there and are skipped.
+/// Maximum number of stray bytes skipped between the segments of a JPEG.
 const MOST_STRAY_BYTES: usize = 1 << 16;
 
 const EXIF_PREFIX: [u8; 6] = *b"Exif\0\0";
 const ORIENTATION_TAG: u64 = 0x112;
 
-/// The orientation that a picture file asks for. The reader is left anywhere.
+/// The orientation of an image file. The position of the reader afterwards is undefined.
 pub(crate) fn read(from: &mut (impl Read + Seek)) -> Orientation {
     let found = from.rewind().ok().and_then(|()| find(&mut ForwardBytes { from, at: 0 }));
     found.and_then(|value| Orientation::from_exif(u8::try_from(value).ok()?)).unwrap_or(Orientation::NoTransforms)
 }
 
-/// The width and height of a picture after turning.
+/// The width and height of an image after rotation.
 pub(crate) fn turned((width, height): (u32, u32), orientation: Orientation) -> (u32, u32) {
     use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
     match orientation {
@@ -46,7 +46,7 @@ pub(crate) fn turned((width, height): (u32, u32), orientation: Orientation) -> (
     }
 }
 
-/// Writes each pixel of a stored picture of this width to its place in the turned picture.
+/// Writes each pixel of a stored image of this width to its place in the rotated image.
 pub(crate) fn turn<S, P>(orientation: Orientation, width: usize, stored: &[S], into: &mut [P], made: impl Fn(&S) -> P) {
     use Orientation::{
         FlipHorizontal, FlipVertical, NoTransforms, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH,
@@ -79,7 +79,7 @@ pub(crate) fn turn<S, P>(orientation: Orientation, width: usize, stored: &[S], i
     }
 }
 
-/// The value of the tag, whatever it is.
+/// The raw value of the tag.
 fn find(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     match from.read(0)? {
         [0xFF, 0xD8, _, _] => in_jpeg(from),
@@ -103,7 +103,7 @@ fn in_jpeg(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
             }
             before = byte;
             stray += 1;
-            // Each segment has one 0xFF of its own.
+            // Each segment has one 0xFF.
             if stray > MOST_STRAY_BYTES + MOST_SEGMENTS {
                 return None;
             }
@@ -111,7 +111,7 @@ fn in_jpeg(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
         match marker {
             // Markers without a length.
             0x01 | 0xD0..=0xD8 => continue,
-            // The scan, and the end.
+            // Start of scan, and end of image.
             0xD9 | 0xDA => return None,
             _ => {}
         }
@@ -165,14 +165,14 @@ fn in_webp(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     None
 }
 
-/// What a directory of tags belongs to.
+/// The format that a tag directory belongs to.
 #[derive(Clone, Copy, PartialEq)]
 enum TagOwner {
     Exif,
     Tiff,
 }
 
-/// The value in the first directory of a TIFF, or of Exif, which is laid out like one, between two places of a file.
+/// The value in the first directory of a TIFF, or of Exif, which has the same layout, in this range of the file.
 fn in_directory(from: &mut ForwardBytes<'_, impl Read + Seek>, holder: TagOwner, start: u64, end: u64) -> Option<u64> {
     let order = match from.read(start)? {
         [b'I', b'I'] => ByteOrder::LowFirst,
@@ -210,7 +210,6 @@ fn in_directory(from: &mut ForwardBytes<'_, impl Read + Seek>, holder: TagOwner,
     None
 }
 
-/// Which byte of a number comes first.
 #[derive(Clone, Copy)]
 enum ByteOrder {
     LowFirst,
@@ -227,7 +226,7 @@ impl ByteOrder {
     }
 }
 
-/// Whether the CRC behind these bytes of a PNG is theirs.
+/// Whether the CRC after these bytes of a PNG matches them.
 fn crc(from: &mut ForwardBytes<'_, impl Read + Seek>, start: u64, end: u64) -> Option<bool> {
     const POLYNOMIAL: u32 = 0xEDB8_8320;
     const TABLE: [u32; 16] = {
@@ -253,14 +252,14 @@ fn crc(from: &mut ForwardBytes<'_, impl Read + Seek>, start: u64, end: u64) -> O
     Some(!sum == u32::from_be_bytes(from.read(end)?))
 }
 
-/// A file that is read here and there, mostly forwards, so that a buffer is not thrown away with each step.
+/// A file that is read mostly forwards; short skips keep the buffer.
 struct ForwardBytes<'a, R> {
     from: &'a mut R,
     at: u64,
 }
 
 impl<R: Read + Seek> ForwardBytes<'_, R> {
-    /// So many bytes from there; none behind the end.
+    /// N bytes at a position; `None` beyond the end.
     fn read<const N: usize>(&mut self, at: u64) -> Option<[u8; N]> {
         if at != self.at {
             let step = i64::try_from(at).ok()?.checked_sub(i64::try_from(self.at).ok()?)?;
@@ -313,7 +312,7 @@ mod tests {
         file
     }
 
-    /// As PNG's specification has it, bit by bit.
+    /// The bitwise algorithm of the PNG specification.
     fn crc32(bytes: &[u8]) -> Vec<u8> {
         let sum = bytes.iter().fold(u32::MAX, |sum, byte| {
             (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xEDB8_8320 } else { 0 })
@@ -347,7 +346,7 @@ mod tests {
         read(&mut Cursor::new(file)).to_exif()
     }
 
-    /// What `OpenCV` 5.0.0 made of such files stands beside each.
+    /// Each case has the result of `OpenCV` 5.0.0.
     #[test]
     fn the_rules_are_those_of_opencv() {
         let no_tag = b"II*\0\x08\0\0\0\0\0\0\0\0\0".to_vec();
@@ -401,7 +400,7 @@ mod tests {
         assert_eq!(value(&tiff(4, 1, 0x0001_0006)), 1);
     }
 
-    /// Counts what is read.
+    /// Counts the bytes read.
     struct Metered<'a>(Cursor<&'a [u8]>, u64);
 
     impl Read for Metered<'_> {

@@ -1,10 +1,10 @@
-//! Reading from what may never answer, such as a pipe that nobody writes to, in turns that come back.
+//! Reading from streams that may never answer, such as a pipe without a writer, in turns of bounded length.
 //!
-//! Owns the wait for bytes, and the one buffer of standard input.
-//! Does not know headers or frames, nor when to give up: whoever reads decides between two turns.
+//! A turn returns within [`TURN`], with bytes, the end, or `WouldBlock`; no bytes are lost. Between two turns the
+//! caller decides whether to continue: `raw` and `y4m` check `Call::is_ending`, since a thread that waits in a read
+//! cannot be ended. On systems that cannot wait like this, a read blocks until there are bytes.
 //!
-//! Always: a turn comes back within [`TURN`], with bytes, the end, or `WouldBlock`; nothing that was read is lost by it.
-//! Where a system cannot wait like this, it reads until bytes are there.
+//! The module also has the one shared buffer of standard input.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,10 +12,10 @@ use std::sync::{Mutex, OnceLock};
 #[cfg(unix)]
 use std::{os::fd::AsFd, time::Duration};
 
-/// How long a turn waits: short for whoever pressed Ctrl-C, and some twenty wake-ups a second for an idle pipe.
+/// Duration of a turn: short after Ctrl-C, and only some twenty wake-ups a second for an idle pipe.
 #[cfg(unix)]
 const TURN: Duration = Duration::from_millis(50);
-/// What is read ahead. Planes larger than this go straight into the frame; rows and frame lines share one read.
+/// Read-ahead. Larger planes are read directly into the frame; rows and frame lines share one read.
 const BUFFER_BYTES: usize = 256 << 10;
 
 #[cfg(unix)]
@@ -23,16 +23,15 @@ type StandardInput = File;
 #[cfg(not(unix))]
 type StandardInput = io::Stdin;
 
-/// Something that is read in turns.
 #[derive(Debug)]
 pub(crate) struct Patient<R> {
     from: R,
-    /// Whether it may keep a reader waiting. A file on a disk has all it will ever have.
+    /// Whether a read may block. A regular file has all its bytes.
     waits: bool,
 }
 
 impl Patient<File> {
-    /// A file, buffered. Opening does not wait either, such as for somebody to write to a named pipe.
+    /// Opens a file, buffered. Opening does not block either, for example on a named pipe without a writer.
     pub(crate) fn open(path: &str) -> io::Result<BufReader<Patient<File>>> {
         let mut options = File::options();
         #[cfg(unix)]
@@ -46,10 +45,9 @@ impl Patient<File> {
     }
 }
 
-/// Standard input, which is one stream however many read from it: what one has read ahead, the next one gets.
+/// Standard input is one stream for all its readers: bytes that one has read ahead go to the next.
 pub(crate) type SharedStandardInput = Mutex<BufReader<Patient<StandardInput>>>;
 
-/// Standard input.
 pub(crate) fn standard_input() -> io::Result<&'static SharedStandardInput> {
     static INPUT: OnceLock<SharedStandardInput> = OnceLock::new();
     if let Some(input) = INPUT.get() {
@@ -69,7 +67,7 @@ impl<R: Read + AsFd> Read for Patient<R> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         if self.waits {
             let turn = Timespec { tv_sec: 0, tv_nsec: TURN.subsec_nanos().into() };
-            // A stream whose other end is gone is ready too: to say that it has ended.
+            // A stream whose other end is closed is ready too, and returns the end.
             if poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&turn))? == 0 {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
@@ -86,7 +84,7 @@ impl<R: Read> Read for Patient<R> {
     }
 }
 
-/// Whether an error says that nothing went wrong: a signal came, or a turn was over.
+/// Whether an error is only a pause: a signal came, or a turn ended.
 pub(crate) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
@@ -99,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_pipe_that_nobody_writes_to_is_opened_and_comes_back() {
+    fn a_named_pipe_without_a_writer_is_opened_without_blocking() {
         let path = std::env::temp_dir().join(format!("vramp-fifo-{}", std::process::id()));
         rustix::fs::mknodat(
             rustix::fs::CWD,

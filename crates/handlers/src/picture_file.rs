@@ -1,10 +1,11 @@
-//! Pictures out of the bytes of one file, as rgba8.
+//! Decodes the bytes of one image file to rgba8, into the caller's memory except for [`first`].
 //!
-//! Owns the calls into the decoders and the putting together of a GIF's frames.
-//! Does not choose files, and decodes into the caller's memory, except for [`first`].
+//! An image is complete, or an error names the byte. It is rotated as its orientation says. Colour profiles are not
+//! applied. A GIF gives all its frames, any other animation only the first. The module also composes the frames of a
+//! GIF.
 //!
-//! Always: a picture is whole or an error names the byte; it is turned as its orientation says; colour profiles are not
-//! applied; of animations, GIF gives all frames, any other the first.
+//! Memory in proportion to the image is allocated in ways that can fail ([`NoMemory`]). Before a call into a library
+//! that aborts without memory, the same amount is allocated and freed again as a probe.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
@@ -21,16 +22,16 @@ use vramp_runtime::{NoMemory, foreign};
 
 use crate::orientation;
 
-/// Why there is no picture. The name of the file is added by whoever has read it.
+/// Why an image cannot be decoded. The caller adds the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
-    #[error("byte 0: found `{found}`, expected a PNG, JPEG, WebP, BMP, TIFF or GIF; convert it to one of these first")]
+    #[error("byte 0: found `{found}`, expected a PNG, JPEG, WebP, BMP, TIFF or GIF; convert it to one of these")]
     Kind { found: String },
-    #[error("byte {at} of {length}: {problem}; check that the file is whole, for example by opening it elsewhere")]
+    #[error("byte {at} of {length}: {problem}; check that the file is complete, for example with an image viewer")]
     Broken { at: usize, length: usize, problem: String },
-    #[error("it is {width}x{height}, expected sides from 1 to {most}", most = Size::MAX_SIDE)]
+    #[error("the size is {width}x{height}, expected sides from 1 to {most}", most = Size::MAX_SIDE)]
     Sides { width: u32, height: u32 },
-    #[error("it is {size}, {} pixels; expected at most {most}, make it smaller", size.pixels())]
+    #[error("the size is {size}, {} pixels, expected at most {most}; make it smaller", size.pixels())]
     TooLarge { size: Size, most: u64 },
     #[error("{0}")]
     Memory(#[from] vramp_runtime::PoolError),
@@ -38,14 +39,14 @@ pub(crate) enum PictureError {
     NoMemory(#[from] NoMemory),
 }
 
-/// Reads a whole file into memory that is used again.
+/// Reads a whole file into reused memory.
 pub(crate) fn read(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.clear();
     open_regular(path)?.read_to_end(bytes)?;
     Ok(())
 }
 
-/// Decodes a picture, the first one of a GIF, after `check` has accepted its size.
+/// Decodes an image, the first frame of a GIF, after `check` has accepted its size.
 pub(crate) fn first(
     bytes: Vec<u8>,
     check: impl FnOnce(Size) -> Result<(), PictureError>,
@@ -60,27 +61,28 @@ pub(crate) fn first(
     if kind == ImageFormat::Gif {
         let mut gif = Gif::open(bytes)?;
         let (size, mut memory) = lend(gif.size())?;
-        memory.copy_from_slice(gif.next()?.expect("a GIF without frames is an error"));
+        memory.copy_from_slice(gif.next()?.expect("`Gif::next` returns an error for a GIF without frames"));
         return Ok((size, memory));
     }
     StillDecoder::default().decode(kind, &bytes, lend, |(_, memory), decode| decode(memory))
 }
 
-/// What a file's first bytes say it is.
+/// The format of a file by its first bytes.
 pub(crate) fn kind(bytes: &[u8]) -> Result<ImageFormat, PictureError> {
     use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
     let kind = image::guess_format(bytes).ok().filter(|kind| matches!(kind, Png | Jpeg | WebP | Bmp | Tiff | Gif));
     kind.ok_or_else(|| PictureError::Kind { found: bytes[..bytes.len().min(12)].escape_ascii().to_string() })
 }
 
-/// A decoder's buffers, kept from picture to picture.
+/// The buffers of a decoder, reused from image to image.
 #[derive(Default)]
 pub(crate) struct StillDecoder {
     narrow: Vec<u8>,
 }
 
 impl StillDecoder {
-    /// Decodes a picture that is no GIF. `lend` is given its size and lends memory, `write` hands that out for filling.
+    /// Decodes an image that is not a GIF. `lend` gets its size and lends memory; `write` returns that memory for
+    /// filling.
     pub(crate) fn decode<F>(
         &mut self,
         kind: ImageFormat,
@@ -108,13 +110,13 @@ impl StillDecoder {
         })?;
         outcome.map_err(broken)?;
         if kind == ImageFormat::Jpeg && !ends_as_jpeg(bytes) {
-            return Err(self::broken(bytes.len(), bytes.len(), "the JPEG ends without its end marker"));
+            return Err(self::broken(bytes.len(), bytes.len(), "the JPEG has no end marker"));
         }
         Ok(frame)
     }
 
-    /// Memory for decoding: what is kept here, and what the decoder will ask for by itself, which would end the program
-    /// if it got none.
+    /// Reserves memory for decoding: the buffers here, and probes what the decoder will allocate, since a failed
+    /// allocation inside of the decoder would abort the program.
     fn find_memory(
         &mut self,
         decoder: &impl ImageDecoder,
@@ -124,7 +126,7 @@ impl StillDecoder {
         let (width, height) = decoder.dimensions();
         let (pixels, bytes) = (u64::from(width) * u64::from(height), decoder.total_bytes());
         let row = 64 * u64::from(width);
-        // Coefficients of a progressive JPEG; planes of a WebP; a TIFF is decoded beside its place.
+        // Coefficients of a progressive JPEG; planes of a WebP; a TIFF is decoded into a separate buffer.
         let inside = match kind {
             ImageFormat::Jpeg => 6 * pixels,
             ImageFormat::WebP => 8 * pixels,
@@ -138,13 +140,13 @@ impl StillDecoder {
                 NoMemory::resize(&mut self.narrow, length, 0)?;
                 0
             }
-            // Decoded on the side, and once more as rgba8.
+            // Decoded into a separate buffer, and converted to rgba8.
             _ => bytes.saturating_add(4 * pixels),
         };
         can_be_had(inside.saturating_add(kept).saturating_add(row))
     }
 
-    /// Decodes into rgba8. Pixels are turned while they are widened; only those that are rgba8 already take a way round.
+    /// Decodes into rgba8. Pixels are rotated while they are widened; only rgba8 images need an extra pass.
     fn read(
         &mut self,
         decoder: impl ImageDecoder,
@@ -158,7 +160,7 @@ impl StillDecoder {
             }
             ColorType::Rgba8 | ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => &mut self.narrow,
             _ => {
-                // Deeper than eight bits, or floats: rare enough to be decoded on the side.
+                // More than eight bits, or floats: rare enough to be decoded into a separate buffer.
                 let whole = foreign(|| DynamicImage::from_decoder(decoder).map(DynamicImage::into_rgba8))?;
                 orientation::turn(orientation, width, whole.as_chunks::<4>().0, into.as_chunks_mut().0, |pixel| *pixel);
                 return Ok(());
@@ -182,15 +184,15 @@ impl StillDecoder {
     }
 }
 
-/// Looks whether a decoder can have this much memory, in its name.
+/// Checks that a decoder could allocate this many bytes.
 fn can_be_had(bytes: u64) -> Result<(), NoMemory> {
     foreign(|| NoMemory::probe(bytes))
 }
 
-/// Whether a JPEG has its end marker. Its decoder fills what is missing with grey and says nothing.
+/// Whether a JPEG has its end marker. Its decoder silently fills missing data with grey.
 fn ends_as_jpeg(bytes: &[u8]) -> bool {
-    // Some cameras put bytes of their own behind the end; a thumbnail in front has a marker of its own, and lies within
-    // the first segments, before the last start of a scan.
+    // Some cameras add bytes after the end. A thumbnail has its own end marker, but is within the first segments,
+    // before the last start of a scan.
     let scan = bytes.windows(2).rposition(|pair| pair == [0xFF, 0xDA]).unwrap_or(0);
     bytes[scan..].windows(2).any(|pair| pair == [0xFF, 0xD9])
 }
@@ -203,7 +205,7 @@ fn broken(at: usize, length: usize, problem: impl Into<String>) -> PictureError 
     PictureError::Broken { at, length, problem: problem.into() }
 }
 
-/// Bytes whose reader can be asked how far it has got.
+/// A reader whose position can be queried.
 struct TrackedReader<'a> {
     from: Cursor<&'a [u8]>,
     at: &'a Cell<usize>,
@@ -241,21 +243,21 @@ impl Seek for TrackedReader<'_> {
     }
 }
 
-/// The frames of a GIF, one laid over another as the file says.
+/// The frames of a GIF, composed as the file says.
 pub(crate) struct Gif {
     decoder: Decoder<CountedBytes>,
     at: Arc<AtomicUsize>,
     size: Size,
     length: usize,
     canvas: Vec<u8>,
-    /// The canvas before a frame that is to vanish without a trace.
+    /// The canvas before a frame that is to be undone.
     before: Vec<u8>,
-    /// What has to be undone before the next frame: how, and where.
+    /// How to undo the last frame, and its rectangle.
     undo: Option<(DisposalMethod, CanvasRect)>,
     frames: u64,
 }
 
-/// Bytes that say how far they have been read, in small steps, since the decoder has a buffer of its own.
+/// A reader that counts its bytes, in small steps, since the decoder has its own buffer.
 struct CountedBytes {
     from: Cursor<Vec<u8>>,
     at: Arc<AtomicUsize>,
@@ -270,7 +272,6 @@ impl Read for CountedBytes {
     }
 }
 
-/// A rectangle within the canvas.
 #[derive(Clone, Copy)]
 struct CanvasRect {
     x: usize,
@@ -280,7 +281,6 @@ struct CanvasRect {
 }
 
 impl Gif {
-    /// Reads a GIF's header.
     pub(crate) fn open(bytes: Vec<u8>) -> Result<Gif, PictureError> {
         let length = bytes.len();
         let mut options = DecodeOptions::new();
@@ -293,17 +293,16 @@ impl Gif {
         Ok(Gif { decoder, at, size, length, canvas: Vec::new(), before: Vec::new(), undo: None, frames: 0 })
     }
 
-    /// The size of every frame.
     pub(crate) fn size(&self) -> Size {
         self.size
     }
 
-    /// The bytes of the file, for the next one to be read into.
+    /// Returns the buffer of the file, to be reused for the next one.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.decoder.into_inner().into_inner().from.into_inner()
     }
 
-    /// The next frame's pixels; none at the end.
+    /// The pixels of the next frame; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, PictureError> {
         let (width, height) = (self.size.width as usize, self.size.height as usize);
         NoMemory::resize(&mut self.canvas, width * height * 4, 0)?;
@@ -313,7 +312,7 @@ impl Gif {
             _ => {}
         }
         let (nth, length) = (self.frames, self.length);
-        // A frame of a GIF is at most as large as the canvas, and its decoder keeps one.
+        // A frame of a GIF is at most as large as the canvas, and the decoder keeps one.
         can_be_had(2 * self.canvas.len() as u64)?;
         let read = foreign(|| self.decoder.read_next_frame());
         let frame = match read {
@@ -352,7 +351,7 @@ impl Gif {
 }
 
 impl CanvasRect {
-    /// The bytes of its rows on a canvas of this width.
+    /// The byte ranges of its rows on a canvas of this width.
     fn rows(self, canvas_width: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         (self.y..self.y + self.height).map(move |y| {
             let start = (y * canvas_width + self.x) * 4;

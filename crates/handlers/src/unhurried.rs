@@ -1,16 +1,14 @@
-//! Writing to streams that may not take anything at the moment.
+//! Writing to streams that cannot accept bytes at the moment.
 //!
-//! Another program can make a stream that it shares with this one non-blocking, and then a write that would wait fails
-//! instead. Here it waits, as it does on any other stream.
-//! Does not give up: a reader that has gone makes the next write fail, and a second Ctrl-C ends the program.
-//!
-//! Always: bytes go out once and in order; `WouldBlock` never reaches the caller on Unix.
+//! Another program can make a shared stream non-blocking; a write that would wait then fails instead. [`Unhurried`]
+//! waits until the stream accepts bytes. It never gives up: if the reader is gone the next write fails, and a second
+//! Ctrl-C ends the program. Bytes are written once and in order, and on Unix `WouldBlock` never reaches the caller.
 
 use std::io::{self, Write};
 #[cfg(unix)]
 use std::os::fd::AsFd;
 
-/// A stream whose writes wait until it takes them.
+/// A stream whose writes wait until it accepts them.
 #[derive(Debug)]
 pub struct Unhurried<W>(pub W);
 
@@ -23,7 +21,7 @@ impl<W: Write + AsFd> Unhurried<W> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 outcome => return outcome,
             }
-            // A stream whose other end is gone is ready too: the next write says so.
+            // A stream whose other end is closed is ready too: the next write fails.
             match poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

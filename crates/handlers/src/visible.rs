@@ -1,10 +1,10 @@
-//! The bytes of a frame that can be seen: its planes without the padding between rows.
+//! The visible bytes of a frame: its planes without row padding.
 
 use std::ops::Range;
 
 use vramp_plan::{Format, Size};
 
-/// Ranges of the bytes of a frame, plane by plane, row by row from the top. A plane without padding is one range.
+/// Byte ranges of a frame, plane by plane, row by row from the top. A plane without padding is one range.
 pub(crate) fn visible_ranges(format: Format, size: Size) -> impl Iterator<Item = Range<usize>> {
     format.planes(size).flat_map(|plane| {
         let (length, step, count) = if plane.row_bytes == plane.stride {

@@ -1,4 +1,4 @@
-//! What the built-in handlers declare, checked against lists written out by hand.
+//! The declarations of the built-in handlers, compared with lists written by hand.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn entry(family: Family, name: &str) -> &'static Entry {
     registry().catalog().entries().find(|e| e.family == family && e.name == name).expect("the handler exists")
 }
 
-/// The settings a handler has when only its required ones are given.
+/// The settings of a handler with only its required ones given.
 fn defaults(entry: &Entry) -> SettingValues {
     let mut settings = SettingValues::default();
     for setting in entry.settings {
@@ -75,7 +75,7 @@ fn the_handlers_are_exactly_these() {
 
 #[test]
 fn settings_and_their_defaults_are_exactly_these() {
-    // `key` has to be given, `key?` may be left out, `key=value` has a default.
+    // `key` is required, `key?` is optional, `key=value` has a default.
     let expected = [
         (Family::Source, "pattern", "kind=ball size=1280x720 fps=30 frames? color=000000 seed=0 label=true"),
         (Family::Source, "image", "path loop=false fps=30"),
@@ -192,7 +192,7 @@ fn the_setting_that_needs_no_key_is_exactly_this_one() {
     }
 }
 
-/// Otherwise the next chain's first word would be swallowed: `window pattern ! null`.
+/// Otherwise it would take the first word of the next chain: `window pattern ! null`.
 #[test]
 fn free_text_without_a_key_has_to_be_given() {
     for entry in registry().catalog().entries() {
@@ -204,7 +204,7 @@ fn free_text_without_a_key_has_to_be_given() {
     }
 }
 
-/// Otherwise a run could write over its own input unnoticed.
+/// Otherwise a run could overwrite its own input unnoticed.
 #[test]
 fn paths_of_sinks_are_written_and_all_others_are_read() {
     for entry in registry().catalog().entries() {
@@ -342,7 +342,7 @@ fn work_is_finite_and_drawing_touches_no_more_than_the_frame() {
         for entry in registry().catalog().entries() {
             let n = units(entry, &defaults(entry), size);
             assert!(n.is_finite() && n >= 0.0, "{} at {size}: {n}", entry.name);
-            // The luma waveform also reads the whole frame; by default it is the sine.
+            // The luma waveform also reads the whole frame; the default is the sine.
             if matches!(entry.work.units, Units::PerFrameBy(_)) {
                 assert!(n <= size.pixels() as f64, "{} at {size}: {n}", entry.name);
             }
@@ -499,8 +499,8 @@ fn settings_that_make_no_sense_together_are_refused() {
     let catalog = registry.catalog();
     let huge = ["600000"; 20].join(",");
     for (handler, problem) in [
-        ("convolve kernel=0,0,0,0,1,0,0,0,0 divisor=0".to_owned(), "divides nothing"),
-        ("warp m=1,2,0,2,4,0".to_owned(), "onto a line"),
+        ("convolve kernel=0,0,0,0,1,0,0,0,0 divisor=0".to_owned(), "must not be 0"),
+        ("warp m=1,2,0,2,4,0".to_owned(), "is not invertible"),
         (format!("colormatrix m={huge}"), "row 1 of m is too large"),
     ] {
         let reading = vramp_plan::read_text(&format!("pattern ! {handler} ! null"), catalog);

@@ -37,7 +37,7 @@ fn set(key: &str, value: i64) -> SettingValues {
     settings
 }
 
-/// Gives frames whose bytes are these, so many, and keeps a hold on the last one.
+/// Sends this many frames with these bytes, and keeps the last one.
 struct Give {
     frames: u64,
     format: Format,
@@ -56,18 +56,18 @@ impl Give {
 impl FrameHandler for Give {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         if call.now().number == self.frames {
-            *self.held.lock().expect("nobody panicked") = None;
+            *self.held.lock().expect("no thread panicked") = None;
             return Ok(Flow::Ended);
         }
         let mut frame = call.lend(self.format, self.size)?;
         frame.fill().expect("just lent").iter_mut().enumerate().for_each(|(i, byte)| *byte = (self.byte)(i));
-        *self.held.lock().expect("nobody panicked") = Some(frame.clone());
+        *self.held.lock().expect("no thread panicked") = Some(frame.clone());
         call.send(0, frame);
         Ok(Flow::Produced)
     }
 }
 
-/// Notes the number and time of every frame, and whether it is the very one that was given last.
+/// Records the number and time of every frame, and whether it is the frame that was sent last.
 #[derive(Default)]
 struct Note {
     given: Arc<Mutex<Option<Frame>>>,
@@ -77,8 +77,8 @@ struct Note {
 impl FrameHandler for Note {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let frame = call.input(0).expect("a lead frame");
-        let same = self.given.lock().expect("nobody panicked").as_ref().is_some_and(|given| given.is_same(frame));
-        self.seen.lock().expect("nobody panicked").push((call.now().number, frame.meta().pts_ns, same));
+        let same = self.given.lock().expect("no thread panicked").as_ref().is_some_and(|given| given.is_same(frame));
+        self.seen.lock().expect("no thread panicked").push((call.now().number, frame.meta().pts_ns, same));
         Ok(Flow::Produced)
     }
 }
@@ -90,7 +90,7 @@ struct Run {
 }
 
 impl Run {
-    /// These nodes one after another, the first a source.
+    /// A lane of these nodes in order; the first is a source.
     fn of(give: Give, others: Vec<Node>) -> Run {
         let signal = WakeSignal::new();
         let clock = Clock::free(Rate::new(10, 1).expect("a rate"));
@@ -122,7 +122,7 @@ impl Run {
     }
 }
 
-/// Runs ten frames through one control; hands back what came out: number, time, whether it is the frame given last.
+/// Runs ten frames through one control; returns number, time, and whether the frame is the one sent last.
 fn through(name: &str, settings: &SettingValues) -> Vec<(u64, i64, bool)> {
     let give = Give::rgba(10, 2, 2);
     let note = Note { given: Arc::clone(&give.held), ..Note::default() };
@@ -130,7 +130,7 @@ fn through(name: &str, settings: &SettingValues) -> Vec<(u64, i64, bool)> {
     let mut run = Run::of(give, vec![node(name, settings), Node::new("note", Box::new(note), 1, 0)]);
     run.run_out();
     assert_eq!(run.pool.stats().copies, 0, "{name} copies nothing");
-    std::mem::take(&mut *seen.lock().expect("nobody panicked"))
+    std::mem::take(&mut *seen.lock().expect("no thread panicked"))
 }
 
 const PERIOD_NS: i64 = 100_000_000;
@@ -167,7 +167,7 @@ fn with_keep_times_delay_hands_frames_on_later_with_their_own_times_and_all_of_t
         let seen = through("delay", &settings);
         let expected: Vec<_> = (0..10).map(|n: u64| (n, n.cast_signed() * PERIOD_NS)).collect();
         assert_eq!(seen.iter().map(|(number, at, _)| (*number, *at)).collect::<Vec<_>>(), expected);
-        // A frame that is delayed comes when the source has gone on: it is not the one given last.
+        // A delayed frame arrives after the source has sent others: it is not the last one.
         assert!(seen.iter().take(9).all(|(.., same)| *same == (frames == 0)), "delay {frames}");
     }
 }
@@ -192,7 +192,7 @@ fn passing_frames_on_allocates_nothing() {
     }
 }
 
-/// Standard error is read from outside: this program runs this test once more as a child, which probes.
+/// The test reads standard error of a child process, which runs this test again and probes.
 #[test]
 fn probe_prints_one_line_per_frame_with_the_hash_that_xxhsum_prints() {
     const CHILD: &str = "VRAMP_TEST_PROBES";

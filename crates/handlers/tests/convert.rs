@@ -1,4 +1,4 @@
-//! Conversions between pixel formats, against arithmetic in f64 written here, pixel by pixel, from the definitions:
+//! Conversions between pixel formats, compared pixel by pixel with f64 arithmetic written here from the definitions:
 //! BT.601 and BT.709, limited and full range, chroma in the middle of the pixels it covers.
 
 use crate::files_rig::{Shot, size, through};
@@ -10,7 +10,7 @@ fn convert(shot: &Shot, to: Format) -> Shot {
     through(&ENTRY, &[("format", to.name())], std::slice::from_ref(shot)).pop().expect("a frame")
 }
 
-/// A place in a plane of a frame.
+/// A sample of a plane.
 fn place(shot: &Shot, plane: usize, x: usize, y: usize) -> f64 {
     let plane = shot.meta.format.planes(shot.meta.size).nth(plane).expect("the plane is there");
     f64::from(shot.bytes[plane.start as usize + y * plane.stride as usize + x])
@@ -31,7 +31,7 @@ fn constants(yuv: Yuv, height: u32) -> Constants {
     Constants { kr, kb, black, luma, chroma }
 }
 
-/// How many pixels a chroma sample of a format covers, across and down.
+/// The number of pixels that a chroma sample covers, horizontally and vertically.
 fn covers(format: Format) -> (usize, usize) {
     match format {
         Format::I420 | Format::Nv12 => (2, 2),
@@ -47,7 +47,7 @@ fn chroma_at(shot: &Shot, which: usize, x: usize, y: usize) -> f64 {
     }
 }
 
-/// Chroma at a pixel: bilinear between the centres of its samples, held at the edges.
+/// Chroma at a pixel: bilinear between the centres of its samples, clamped at the edges.
 fn chroma_between(shot: &Shot, which: usize, x: usize, y: usize) -> f64 {
     let (across, down) = covers(shot.meta.format);
     let (width, height) = (shot.meta.size.width as usize, shot.meta.size.height as usize);
@@ -63,7 +63,7 @@ fn chroma_between(shot: &Shot, which: usize, x: usize, y: usize) -> f64 {
     row(y0) * (1.0 - fy) + row(y1) * fy
 }
 
-/// The pixel of a frame, unrounded.
+/// A pixel of a frame, not rounded.
 fn pixel(shot: &Shot, x: usize, y: usize) -> [f64; 3] {
     match shot.meta.format {
         Format::Rgba8 => [0, 1, 2].map(|c| place(shot, 0, 4 * x + c, y)),
@@ -93,7 +93,7 @@ fn near(found: f64, expected: f64, what: &str) {
     assert!((found - rounded(expected)).abs() <= 1.0, "{what}: {found} instead of {expected}");
 }
 
-/// Every byte of a frame made from rgba8 is within one level of what it should be.
+/// Asserts that every byte of a frame made from rgba8 is within one level of the exact value.
 fn check_down(from: &Shot, made: &Shot) {
     let what = |x: usize, y: usize| format!("{} {} at {x},{y}", made.meta.format, made.meta.size);
     let (width, height) = (from.meta.size.width as usize, from.meta.size.height as usize);
@@ -129,7 +129,7 @@ fn check_down(from: &Shot, made: &Shot) {
     }
 }
 
-/// Every pixel made from another format is within one level of what it should be, and opaque.
+/// Asserts that every pixel made from another format is within one level of the exact value, and opaque.
 fn check_up(from: &Shot, made: &Shot) {
     for y in 0..from.meta.size.height as usize {
         for x in 0..from.meta.size.width as usize {
@@ -190,7 +190,7 @@ fn to_rgba_every_level_is_within_one_of_exact_under_every_tag() {
     }
 }
 
-/// Every luma with every pair of chroma that a byte can hold in steps.
+/// Every luma with every pair of chroma values, in steps.
 #[test]
 fn every_luma_and_chroma_is_within_one_of_exact() {
     for yuv in tags() {

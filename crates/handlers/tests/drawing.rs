@@ -1,13 +1,13 @@
-//! Markers, waveforms, overlays, mixes and patterns, made from settings, against their formulas.
+//! Markers, waveforms, overlays, mixes and patterns, made from settings and compared with their formulas.
 //!
-//! The formulas are written out once more here, from the catalogue's page, and share no code with the kernels.
+//! The formulas are written again here, from the catalogue's page, and share no code with the kernels.
 
-use crate::easel::{self, Asked, Made, Pixel, THIRTY, drawn, refusal, run, size};
+use crate::easel::{self, Made, Pixel, Request, THIRTY, drawn, refusal, run, size};
 use vramp_plan::Size;
 
 const NTSC: (u32, u32) = (30_000, 1001);
 
-/// One frame of a pattern, without those before it being looked at.
+/// Frame n of a pattern.
 fn pattern(kind: &str, at: Size, rate: (u32, u32), n: usize, more: &[(&str, &str)]) -> Made {
     let (sides, fps, frames) = (at.to_string(), format!("{}/{}", rate.0, rate.1), (n + 1).to_string());
     let mut given = vec![("kind", kind), ("size", &sides), ("fps", &fps), ("frames", &frames)];
@@ -92,7 +92,7 @@ fn every_pattern_is_its_formula_at_any_frame_and_rate() {
 
 #[test]
 fn a_pattern_ends_after_its_frames_and_has_its_own_size() {
-    let few: Asked<'_> = ("pattern", &[("kind", "bars"), ("size", "7x3"), ("frames", "4")]);
+    let few: Request<'_> = ("pattern", &[("kind", "bars"), ("size", "7x3"), ("frames", "4")]);
     let made = run(&[few], &[], THIRTY);
     assert_eq!(made.len(), 4);
     assert!(made.iter().all(|made| made.size == size(7, 3)));
@@ -101,7 +101,7 @@ fn a_pattern_ends_after_its_frames_and_has_its_own_size() {
 }
 
 #[test]
-fn only_a_ball_has_a_label_and_only_if_it_is_asked_for() {
+fn only_a_ball_has_a_label_and_only_if_it_is_set() {
     let at = size(320, 200);
     let both = |kind: &str, n: usize| {
         let [with, without] = ["true", "false"].map(|label| pattern(kind, at, THIRTY, n, &[("label", label)]));
@@ -121,12 +121,13 @@ fn only_a_ball_has_a_label_and_only_if_it_is_asked_for() {
     }
 }
 
-/// A gray picture, half transparent, with something drawn on it, at one frame.
-fn on_gray(at: Size, rate: (u32, u32), n: usize, asked: Asked<'_>) -> Made {
+/// A half-transparent gray image with something drawn on it, at one frame.
+fn on_gray(at: Size, rate: (u32, u32), n: usize, requested: Request<'_>) -> Made {
     let (sides, frames) = (at.to_string(), (n + 1).to_string());
-    let gray: Asked<'_> = ("pattern", &[("kind", "solid"), ("color", "808080"), ("size", &sides), ("frames", &frames)]);
+    let gray: Request<'_> =
+        ("pattern", &[("kind", "solid"), ("color", "808080"), ("size", &sides), ("frames", &frames)]);
     let half = ("colormatrix", &[("m", "1,0,0,0,0,0,1,0,0,0,0,0,1,0,0,0,0,0,0,0.50196")][..]);
-    run(&[gray, half, asked], &[], rate).remove(n)
+    run(&[gray, half, requested], &[], rate).remove(n)
 }
 
 const GRAY: Pixel = [128; 4];
@@ -167,7 +168,7 @@ fn the_sine_covers_three_rows_around_its_formula_in_each_column() {
     }
 }
 
-/// A picture file that is gone with the test.
+/// An image file that is removed when dropped.
 struct Picture(std::path::PathBuf);
 
 impl Picture {
@@ -244,7 +245,7 @@ fn an_overlay_is_turned_as_its_file_says() {
 }
 
 #[test]
-fn what_is_no_picture_is_refused_by_name() {
+fn a_file_that_is_not_an_image_is_refused_by_name() {
     let overlay = |path: &str| refusal(("overlay", &[("path", path)]));
     let missing = overlay("no-such-logo.png");
     assert!(missing.contains("`no-such-logo.png` cannot be read"), "{missing}");
@@ -254,7 +255,7 @@ fn what_is_no_picture_is_refused_by_name() {
     let cut = Picture::of("cut-off.png", &bytes[..bytes.len() / 2]);
     for file in [&empty, &text, &cut] {
         let error = overlay(file.path());
-        assert!(error.contains(file.path()) && error.contains("is not a picture"), "{error}");
+        assert!(error.contains(file.path()) && error.contains("cannot be used as an overlay"), "{error}");
     }
     let folder = overlay(std::env::temp_dir().to_str().expect("a path in letters"));
     assert!(folder.contains("not a file"), "{folder}");
@@ -262,7 +263,7 @@ fn what_is_no_picture_is_refused_by_name() {
 
 #[test]
 fn a_picture_that_is_too_large_is_refused_before_it_is_decoded() {
-    // A header of 20000x20000; nothing follows that could be decoded.
+    // A header of 20000x20000 without any pixels after it.
     let file = Picture::png("large.png", 1, 1, |_, _| [0; 4]);
     let mut bytes = std::fs::read(&file.0).expect("it was written");
     bytes[16..24].copy_from_slice(&[0, 0, 0x4e, 0x20, 0, 0, 0x4e, 0x20]);
@@ -283,19 +284,19 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[test]
 fn every_mode_of_mix_is_its_formula() {
     let at = size(64, 40);
-    let a: Asked<'_> = ("pattern", &[("kind", "noise"), ("seed", "1"), ("size", "64x40"), ("frames", "1")]);
-    let b: Asked<'_> = ("pattern", &[("kind", "gradient"), ("size", "64x40"), ("frames", "1")]);
+    let a: Request<'_> = ("pattern", &[("kind", "noise"), ("seed", "1"), ("size", "64x40"), ("frames", "1")]);
+    let b: Request<'_> = ("pattern", &[("kind", "gradient"), ("size", "64x40"), ("frames", "1")]);
     let (pa, pb) = (run(&[a], &[], THIRTY).remove(0), run(&[b], &[], THIRTY).remove(0));
     for mode in ["mix", "over", "add", "multiply", "screen", "difference"] {
         for amount in [0.0, 0.3, 0.5, 1.0] {
-            let asked: Asked<'_> = ("mix", &[("mode", mode), ("amount", &amount.to_string())]);
-            let made = run(&[a, asked], &[b], THIRTY).remove(0);
+            let requested: Request<'_> = ("mix", &[("mode", mode), ("amount", &amount.to_string())]);
+            let made = run(&[a, requested], &[b], THIRTY).remove(0);
             assert_eq!(made.size, at);
             for (x, y, pixel) in made.each() {
                 let (a, b) = (pa.at(x, y).map(f64::from), pb.at(x, y).map(f64::from));
                 for c in 0..4 {
                     let f = match mode {
-                        // Both are opaque, so over is a mix, and the others keep alpha.
+                        // Both images are opaque, so `over` is a mix, and the others keep alpha.
                         "mix" | "over" => b[c],
                         _ if c == 3 => a[c],
                         "add" => a[c] + b[c],

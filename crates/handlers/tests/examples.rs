@@ -1,10 +1,10 @@
-//! The examples that `inspect` and error messages show are pipelines that can be read and checked.
+//! The examples in `inspect` and in error messages can be parsed and checked.
 
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, ProbeError, Probed, SettingValues, SourceProbe};
 use vramp_plan::{Format, Graph, Rate, Size, read_text};
 
-/// Answers for the files that the examples name and nobody has.
+/// Answers for the files that the examples name, which do not exist.
 struct EveryFileIsThere;
 
 impl SourceProbe for EveryFileIsThere {
@@ -42,7 +42,7 @@ fn every_handler_is_found_in_its_example_with_its_settings() {
     }
     assert_eq!(found("mix"), "mix amount=0.3 name=both");
     assert_eq!(found("text"), "text \"{fps} fps\" size=32");
-    assert!(found("wgsl").ends_with("}\""), "what is quoted stays whole: {}", found("wgsl"));
+    assert!(found("wgsl").ends_with("}\""), "quoted text is kept: {}", found("wgsl"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Sinks of files: what they write is read back unchanged, and what goes wrong leaves no half file behind.
+//! File sinks: their files are read back unchanged, and errors leave no partial file.
 
 use std::fs;
 
@@ -66,7 +66,7 @@ fn a_second_frame_for_one_name_is_an_error_with_the_way_out() {
     assert!(error.contains("frame 1 would replace frame 0") && error.contains("out-%04d.png"), "{error}");
     assert_eq!((fs::read(&path).unwrap(), names(&room)), (first, vec!["out.png".to_owned()]));
     let error = make(PNG, &[("path", "%d-%d.png")], None).err().expect("two numbers are refused");
-    assert!(error.contains("two places"), "{error}");
+    assert!(error.contains("two placeholders"), "{error}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_size_that_changes_on_the_way_is_an_error_and_what_was_written_stays() {
         let shots =
             [Shot::made(format, size(4, 4), 1), Shot::made(format, size(4, 4), 2), Shot::made(format, size(6, 4), 3)];
         let error = write(entry, &[("path", &path)], &shots).unwrap_err();
-        assert!(error.contains("frame 2 is 6x4, the frames before it are 4x4"), "{error}");
+        assert!(error.contains("frame 2 is 6x4, but earlier frames are 4x4"), "{error}");
         assert!(error.contains("`resize size=4x4`"), "{error}");
         let whole = fs::read(&path).unwrap();
         assert!(whole.ends_with(&shots[1].bare()), "{}", entry.name);
@@ -93,8 +93,8 @@ fn places_that_cannot_be_written_are_named_before_the_first_frame() {
     let folder = room.display().to_string();
     let nowhere = room.join("none/out").display().to_string();
     for entry in [PNG, Y4M, RAW] {
-        for (path, problem) in [(&folder, "is a directory"), (&nowhere, "is not there; make it first")] {
-            // Without any frame, so that only starting can fail.
+        for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create it")] {
+            // Without frames, so that only starting can fail.
             let error = write(entry, &[("path", path)], &[]).unwrap_err();
             assert!(error.contains(problem) && error.contains(path.as_str()), "{}: {error}", entry.name);
         }
@@ -122,7 +122,7 @@ fn without_a_frame_nothing_is_written_and_what_was_there_stays() {
     }
 }
 
-/// Looks at a file whenever a frame passes.
+/// Checks a file whenever a frame passes.
 struct Look(String);
 
 impl FrameHandler for Look {
@@ -183,7 +183,7 @@ fn links_are_followed_and_devices_stay_devices() {
     assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(fs::symlink_metadata(room.join("out.raw")).unwrap().is_symlink());
     assert_eq!(names(&room.join("real")), ["out.raw"]);
-    // Links to what is not there yet: to a file that can be made, and into a folder that is not there.
+    // Links to missing targets: a file that can be created, and one in a directory that does not exist.
     symlink("real/new.raw", room.join("near.raw")).unwrap();
     symlink("near.raw", room.join("far.raw")).unwrap();
     write(RAW, &[("path", &room.join("far.raw").display().to_string())], &shots).unwrap();
@@ -191,14 +191,14 @@ fn links_are_followed_and_devices_stay_devices() {
     assert!(fs::symlink_metadata(room.join("far.raw")).unwrap().is_symlink());
     symlink("nowhere/new.raw", room.join("lost.raw")).unwrap();
     let error = write(RAW, &[("path", &room.join("lost.raw").display().to_string())], &shots).unwrap_err();
-    assert!(error.contains("nowhere` of") && error.contains("is not there; make it first"), "{error}");
+    assert!(error.contains("nowhere` of") && error.contains("does not exist; create it"), "{error}");
     for entry in [RAW, PNG] {
         write(entry, &[("path", "/dev/null")], &shots).unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
     }
 }
 
-/// A device that is always full, where the system has one.
+/// `/dev/full` is a device that is always full.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_device_is_an_error_with_frame_and_byte() {

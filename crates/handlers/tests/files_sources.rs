@@ -1,6 +1,6 @@
-//! Sources of files: what they give, and what they say of files that are not as they should be.
+//! File sources: their frames, and their errors for invalid files.
 //!
-//! The files are small and lie in `data`, with the script that made them.
+//! The files are small and in `data`, with the script that made them.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,10 @@ fn images(path: &str) -> (Vec<Shot>, Result<(), String>) {
     read(IMAGE, &[("path", path)])
 }
 
-/// What a file holds of a pixel.
+/// The expected value of a pixel in a file.
 type Expected = fn([u8; 4]) -> [u8; 4];
 
-/// The pixels of the pictures in `data`, by the formula they were made with.
+/// The pixels of the images in `data`, by the formula that made them.
 fn picture(x: usize, y: usize) -> [u8; 4] {
     [20 * x, 25 * y, 7 * x * y % 256, 255 - 10 * x].map(|level| level as u8)
 }
@@ -52,7 +52,7 @@ fn every_format_is_decoded_to_the_pixels_it_was_made_from() {
     }
 }
 
-/// The size of a picture of 13x9 pixels after turning.
+/// The size of an image of 13x9 pixels after rotation.
 fn upright(orientation: u8) -> vramp_plan::Size {
     if orientation < 5 { size(13, 9) } else { size(9, 13) }
 }
@@ -148,7 +148,7 @@ fn a_gif_gives_all_of_its_frames_laid_over_each_other() {
     }
 }
 
-/// Copies pictures of several sizes into a directory.
+/// Copies images of several sizes into a directory.
 fn album(test: &str) -> String {
     let room = room(test);
     for (from, to) in [("four.gif", "b.gif"), ("rgb.png", "c.png"), ("rgb.bmp", "a.bmp")] {
@@ -189,7 +189,7 @@ fn every_cut_of_every_picture_is_an_error_with_its_name_and_a_byte() {
         for length in (0..whole.len()).step_by(3) {
             fs::write(&path, &whole[..length]).unwrap();
             let (shots, end) = images(&path.display().to_string());
-            // Behind the pixels there may be bytes that no picture needs.
+            // After the pixels there may be bytes that no decoder needs.
             if shots.len() == if name == "four.gif" { 4 } else { 1 } {
                 assert!(length + 24 > whole.len(), "{name}: whole with {length} of {} bytes", whole.len());
                 continue;
@@ -224,7 +224,7 @@ fn bytes_turned_over_never_panic_or_hang() {
 }
 
 #[test]
-fn a_broken_picture_is_skipped_where_that_was_asked_for() {
+fn a_broken_image_is_skipped_with_on_error_skip() {
     let room = room("skipped");
     fs::copy(data("rgb.png"), room.join("a.png")).unwrap();
     fs::write(room.join("b.png"), "not a picture").unwrap();
@@ -238,12 +238,12 @@ fn a_broken_picture_is_skipped_where_that_was_asked_for() {
     assert_eq!((shots.len(), end), (2, Ok(())));
     let (shots, end) = read_on(IMAGE, &[("path", &pattern)], OnError::Retry, ENOUGH);
     assert_eq!((shots.len(), end), (2, Ok(())), "tried again, it is as broken as before");
-    // A loop in which no picture is ever found is an error under every policy.
+    // A loop without a single image is an error under every policy.
     let bad = room.join("b.png").display().to_string();
     for policy in [OnError::Skip, OnError::Retry] {
         let (shots, end) = read_on(IMAGE, &[("path", &bad), ("loop", "true")], policy, ENOUGH);
         let error = end.unwrap_err();
-        assert!(shots.is_empty() && error.contains("none of its 1 files brought a picture"), "{error}");
+        assert!(shots.is_empty() && error.contains("none of its 1 files gave an image"), "{error}");
     }
 }
 
@@ -266,10 +266,10 @@ fn what_cannot_be_read_is_named_before_the_first_frame() {
     let error = images(&format!("{folder}/*.png")).1.unwrap_err();
     assert!(error.contains(&format!("no file matches `{folder}/*.png`")), "{error}");
     let error = images("a***b").1.unwrap_err();
-    assert!(error.contains("is not a pattern"), "{error}");
+    assert!(error.contains("is not a valid pattern"), "{error}");
 }
 
-/// Whether permissions mean anything to whoever runs the tests.
+/// Whether file permissions restrict the user that runs the tests.
 #[cfg(unix)]
 fn locked(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
@@ -288,7 +288,7 @@ fn a_file_that_may_not_be_read_is_named() {
     let means_something = locked(&path);
     for (entry, extra) in [(IMAGE, ("fps", "30")), (RAW, ("size", "1x1")), (Y4M, ("", ""))] {
         let (_, end) = read(entry, &[("path", &path.display().to_string()), extra]);
-        // For the superuser it can be read, and is no y4m.
+        // The superuser can read it, and it is not y4m.
         if means_something || entry.name == "y4m" {
             assert!(end.unwrap_err().contains("a.png"), "{}", entry.name);
         }
@@ -338,7 +338,7 @@ fn a_y4m_file_that_is_cut_gives_its_whole_frames_and_then_says_what_is_missing()
             Err(error) => assert!(error.contains("clip.y4m") && error.contains("byte"), "{length}: {error}"),
         }
     }
-    // A size that is not what follows shows as a line that is not there.
+    // A wrong size shows as a missing `FRAME` line.
     let text = String::from_utf8_lossy(&whole).replace("W5", "W4");
     fs::write(&path, text.as_bytes()).unwrap();
     let error = read(Y4M, &[("path", &path)]).1.unwrap_err();

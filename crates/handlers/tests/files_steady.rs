@@ -1,4 +1,4 @@
-//! Reading and writing uncompressed video and pictures allocates nothing once it runs.
+//! Reading and writing uncompressed video and images allocates nothing in steady state.
 
 use crate::files_rig::{ENOUGH, Forget, Play, Shot, data, make, room, run, size, write};
 use vramp_handlers::{convert, sink, source};
@@ -6,7 +6,7 @@ use vramp_plan::{Format, OnError};
 use vramp_runtime::FrameHandler;
 use vramp_runtime::internals::is_counted;
 
-/// Runs it and counts what is allocated after its first frames.
+/// Runs the handlers and counts allocations after the first frames.
 fn later(handlers: Vec<Box<dyn FrameHandler>>) -> u64 {
     let run = run(handlers, OnError::Stop, ENOUGH);
     assert_eq!(run.outcome, Ok(()));
@@ -20,7 +20,7 @@ fn later(handlers: Vec<Box<dyn FrameHandler>>) -> u64 {
 fn y4m_and_raw_read_write_and_convert_without_allocating() {
     assert!(is_counted());
     let room = room("steady");
-    // One size whose rows are padded, one whose are not.
+    // One size with padded rows, one without.
     for (w, h) in [(45, 31), (64, 48)] {
         let shots: Vec<Shot> = (0..40).map(|n| Shot::made(Format::I420, size(w, h), n)).collect();
         let (y4m, raw) = (room.join("a.y4m").display().to_string(), room.join("a.raw").display().to_string());

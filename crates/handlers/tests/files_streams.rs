@@ -1,5 +1,5 @@
-//! Standard input and output, and a disk that is full: each in a process of its own, which is this test again, told by
-//! the environment to do its inner half. It leaves what it found in a file and goes before the harness says a word.
+//! Standard input and output, and a full disk. Each test runs itself again as a child process, and an environment
+//! variable selects the inner half. The child writes its findings to a file and exits before the harness prints.
 #![cfg(unix)]
 
 use std::fs;
@@ -15,7 +15,7 @@ use vramp_plan::catalog::{SettingValues, SourceProbe, Value};
 
 const INNER: &str = "VRAMP_TEST_LEAVES_ITS_FINDINGS_IN";
 
-/// Does the inner half where this is the inner process, and never returns from it.
+/// In the child process, does the inner half and never returns.
 fn inner(work: impl FnOnce() -> String) {
     if let Some(path) = std::env::var_os(INNER) {
         fs::write(path, work()).expect("findings can be left");
@@ -23,7 +23,7 @@ fn inner(work: impl FnOnce() -> String) {
     }
 }
 
-/// This test once more, as an inner process.
+/// The command that runs this test as a child process.
 fn again(test: &str, findings: &Path, shell: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{shell} exec \"$0\" --exact files_streams::{test} --nocapture")]);
@@ -72,11 +72,11 @@ fn a_reader_that_goes_away_is_an_error_and_no_panic() {
     let findings = room.join("findings");
     let mut command = again("a_reader_that_goes_away_is_an_error_and_no_panic", &findings, "");
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    // What the harness says comes first; then frames, of which a pipe does not hold all.
+    // The harness prints first; then come frames, more than a pipe holds.
     child.stdout.take().unwrap().read_exact(&mut [0; 5000]).unwrap();
     assert!(child.wait().unwrap().success());
     let found = fs::read_to_string(&findings).unwrap();
-    assert!(found.contains("standard output, frame ") && found.contains("whoever reads it has stopped"), "{found}");
+    assert!(found.contains("standard output, frame ") && found.contains("the reader has closed the stream"), "{found}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_goes_to_standard_output_is_what_goes_to_a_file() {
     assert!(output.stdout.ends_with(&fs::read(&path).unwrap()), "{} bytes", output.stdout.len());
 }
 
-/// A limit on the size of files stands in for a full disk: writing stops in the middle of a frame.
+/// A limit on the file size imitates a full disk: writing stops in the middle of a frame.
 #[test]
 fn a_full_disk_leaves_whole_frames_under_the_name_and_nothing_else() {
     inner(|| {
@@ -107,8 +107,8 @@ fn a_full_disk_leaves_whole_frames_under_the_name_and_nothing_else() {
     let room = room("full-disk");
     fs::create_dir(room.join("out")).unwrap();
     fs::write(room.join("out/a.png"), "old").unwrap();
-    // 40 blocks of 512 bytes: four frames of 4608 bytes, and a part of the fifth. Without the trap the process would
-    // be ended by a signal.
+    // 40 blocks of 512 bytes: four frames of 4608 bytes, and a part of the fifth. Without the trap, a signal would end
+    // the process.
     let limit = "trap '' XFSZ; ulimit -f 40;";
     let test = "a_full_disk_leaves_whole_frames_under_the_name_and_nothing_else";
     let output = again(test, &room.join("findings"), limit).stdin(Stdio::null()).output().unwrap();

@@ -1,5 +1,5 @@
-//! The sink `jpeg`: what it writes is read by another library and is near to what was given, and what goes wrong leaves
-//! no half file behind.
+//! The sink `jpeg`: another library reads its files, their pixels are close to the input, and errors leave no partial
+//! file.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -13,12 +13,12 @@ use vramp_plan::catalog::Entry;
 
 static JPEG: &Entry = &sink::jpeg::ENTRY;
 
-/// A picture without hard edges, in full colour; `jpeg.py` has the same formula.
+/// An image without hard edges, in full colour; `jpeg.py` has the same formula.
 fn smooth(x: u64, y: u64) -> [u8; 3] {
     [(x * 3 + y) as u8, ((x * x + y * y) / 24) as u8, 255 - (x + y * 4) as u8]
 }
 
-/// That picture as a frame; padding of rows is filled with something else.
+/// That image as a frame; row padding is filled with other values.
 fn shot(format: Format, width: u32, height: u32, alpha: u8) -> Shot {
     let mut shot = Shot::made(format, size(width, height), 1);
     let plane = format.planes(shot.meta.size).next().expect("a plane");
@@ -46,7 +46,7 @@ fn decoded(path: &Path) -> (u32, u32, image::ColorType, Vec<u8>) {
     (read.width(), read.height(), read.color(), read.to_rgb8().into_raw())
 }
 
-/// How far apart two pictures are, in decibels: more is nearer.
+/// The PSNR of two images in decibels.
 fn psnr(one: &[u8], other: &[u8]) -> f64 {
     assert_eq!(one.len(), other.len());
     let squares: f64 = one.iter().zip(other).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
@@ -120,7 +120,7 @@ fn a_side_that_is_too_long_is_an_error_with_the_way_out() {
     let path = room.join("out.jpg").display().to_string();
     for (w, h) in [(65_536, 1), (1, 65_536)] {
         let error = write(JPEG, &[("path", &path)], &[shot(Format::Rgb8, w, h, 255)]).unwrap_err();
-        assert!(error.contains(&format!("frame 0: a picture of {w}x{h}")), "{error}");
+        assert!(error.contains(&format!("frame 0: an image of {w}x{h}")), "{error}");
         assert!(error.contains("at most 65535 pixels") && error.contains("`resize`"), "{error}");
     }
     assert_eq!(names(&room), [""; 0]);
@@ -137,7 +137,7 @@ fn every_frame_has_its_name_and_a_second_one_for_one_name_is_an_error() {
     let error = write(JPEG, &[("path", &one)], &shots).unwrap_err();
     assert!(error.contains("frame 1 would replace frame 0") && error.contains("one-%04d.jpg"), "{error}");
     let error = make(JPEG, &[("path", "%d-%d.jpg")], None).err().expect("two numbers are refused");
-    assert!(error.contains("two places"), "{error}");
+    assert!(error.contains("two placeholders"), "{error}");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn places_that_cannot_be_written_are_named_before_the_first_frame() {
     let room = room("jpeg-unwritable");
     let folder = room.display().to_string();
     let nowhere = room.join("none/out.jpg").display().to_string();
-    for (path, problem) in [(&folder, "is a directory"), (&nowhere, "is not there; make it first")] {
+    for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create it")] {
         let error = write(JPEG, &[("path", path)], &[]).unwrap_err();
         assert!(error.contains(problem) && error.contains(path.as_str()), "{error}");
     }

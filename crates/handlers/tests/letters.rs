@@ -1,6 +1,6 @@
-//! Text: where it comes out, how much of it, and that a frame's text costs no heap.
+//! Text: its position, its amount of ink, and that it allocates nothing per frame.
 
-use crate::easel::{self, Asked, Made, THIRTY, allocations, drawn, refusal, run, size};
+use crate::easel::{self, Made, Request, THIRTY, allocations, drawn, refusal, run, size};
 
 /// White text on black at x 20, y 60.
 fn text(text: &str, size_px: u32) -> Made {
@@ -14,7 +14,7 @@ fn ink(made: &Made) -> (u32, u32, u32, u32) {
 
 #[test]
 fn letters_stand_on_their_baseline_at_their_size() {
-    // DejaVu Sans: H is 0.729 of its size high, stands on the baseline, and its stem begins 0.098 to the right.
+    // DejaVu Sans: H is 0.729 of its size high, is on the baseline, and its stem begins 0.098 to the right.
     for size_px in [12, 24, 50] {
         let made = text("H", size_px);
         let (left, top, right, bottom) = ink(&made);
@@ -50,7 +50,7 @@ fn lines_are_as_far_apart_as_the_font_says() {
 }
 
 #[test]
-fn colour_and_its_alpha_are_those_asked_for() {
+fn colour_and_its_alpha_are_those_of_the_setting() {
     let given = [("text", "\u{2588}"), ("color", "ff800080"), ("size", "40"), ("y", "60")];
     let made = drawn(size(100, 100), ("text", &given));
     let inside = made.at(32, 50);
@@ -77,13 +77,13 @@ fn profile(made: &Made) -> Vec<u32> {
 
 #[test]
 fn scripts_that_run_to_the_left_come_out_so() {
-    // Alef then lamed, set alone and together: the first letter is on the right.
+    // Alef then lamed, alone and together: the first letter is on the right.
     let (alef, both) = (text("\u{5d0}", 48), text("\u{5d0}\u{5dc}", 48));
     let (alef, both) = (profile(&alef), profile(&both));
     assert_eq!(both[both.len() - alef.len()..], alef[..]);
-    // It begins at x all the same.
+    // The text still begins at x.
     assert!(ink(&text("\u{5d0}\u{5dc}", 48)).0 < 26);
-    // Letters of an Arabic word join: the word is not its letters side by side.
+    // Letters of an Arabic word join: the word differs from its separate letters.
     let (joined, apart) = (text("\u{628}\u{628}\u{628}", 48), text("\u{628} \u{628} \u{628}", 48));
     let width = |made: &Made| ink(made).2 - ink(made).0;
     assert!(width(&joined) * 2 < width(&apart), "{} of {}", width(&joined), width(&apart));
@@ -99,7 +99,7 @@ fn accents_lie_over_their_letters() {
     assert!(composed == combined, "one character or two, it looks the same");
     assert!(ink(&composed).1 < ink(&plain).1, "the accent is above");
     assert_eq!(ink(&composed).2, ink(&plain).2, "and takes no room beside");
-    // A pair that no font has as one character.
+    // A combination that no font has as one character.
     let (q, dotted) = (text("q", 48), text("q\u{307}\u{323}", 48));
     let ((_, top, right, bottom), q) = (ink(&dotted), ink(&q));
     assert!(right <= q.2 + 1 && top < q.1 && bottom > q.3, "{right} {top} {bottom} {q:?}");
@@ -131,11 +131,11 @@ fn more_text_than_can_be_drawn_is_refused_with_numbers() {
     let many = "x".repeat(10_000);
     for more in [&many, &format!("{{frame}}{many}")] {
         let error = refusal(("text", &[("text", more)]));
-        assert!(error.contains("10001 letters and lines") && error.contains("at most 8000"), "{error}");
+        assert!(error.contains("10001 glyphs and lines") && error.contains("at most 8000"), "{error}");
     }
     let endless = refusal(("text", &[("text", &"x".repeat(1_000_000))]));
     assert!(endless.contains("1000000 characters"), "{endless}");
-    // Spaces are not drawn, so many of them are no problem.
+    // Spaces are not drawn, so many of them are allowed.
     assert!(easel::make(("text", &[("text", &"x ".repeat(7000))])).is_ok());
     let wide: String = ('\u{4e00}'..'\u{5e00}').collect();
     let fonts = easel::make(("text", &[("text", &wide), ("size", "1024")]));
@@ -154,10 +154,10 @@ fn values_that_find_no_room_are_cut_off() {
     assert!((34..90).all(|x| (0..60).all(|y| made.at(x, y)[1] == 0)), "the others left their room empty");
 }
 
-/// Frame n of a text on black, 30 a second.
+/// Frame n of a text on black, at 30 fps.
 fn frame(text: &str, n: usize) -> Made {
     let frames = (n + 1).to_string();
-    let black: Asked<'_> = ("pattern", &[("kind", "solid"), ("size", "640x80"), ("frames", &frames)]);
+    let black: Request<'_> = ("pattern", &[("kind", "solid"), ("size", "640x80"), ("frames", &frames)]);
     run(&[black, ("text", &[("text", text)])], &[], THIRTY).remove(n)
 }
 
@@ -172,7 +172,7 @@ fn values_stand_in_their_places() {
         ("a {time}\nb {frame}", 1, "a 0:00:00.033\nb 1"),
         ("{fps} fps", 20, "30.0 fps"),
     ] {
-        // As written, but for pairs that the font would move closer together.
+        // As written, except for pairs that the font would kern.
         let (made, fixed) = (frame(template, n), frame(&shown.replace('{', "{{"), n));
         let (made, fixed) = (ink(&made), ink(&fixed));
         let near = |a: u32, b: u32| a.abs_diff(b) <= 1;
@@ -235,7 +235,7 @@ fn fonts_that_were_damaged_do_no_harm() {
     for _ in 0..40 {
         let mut bytes = embedded.to_vec();
         for _ in 0..=below(200) {
-            // The tables' directory and headers, where lengths and offsets are, or anywhere.
+            // The table directory and headers, with lengths and offsets, or anywhere.
             let at = if below(2) == 0 { below(1000) } else { below(bytes.len()) };
             bytes[at] = below(256) as u8;
         }
@@ -250,8 +250,8 @@ fn fonts_that_were_damaged_do_no_harm() {
 #[test]
 fn text_that_changes_allocates_nothing() {
     assert!(vramp_runtime::internals::is_counted());
-    let black: Asked<'_> = ("pattern", &[("kind", "solid"), ("size", "320x200")]);
-    let all: Asked<'_> = ("text", &[("text", "{fps} {frame}\n{time} {size} \u{5d0}{{")]);
+    let black: Request<'_> = ("pattern", &[("kind", "solid"), ("size", "320x200")]);
+    let all: Request<'_> = ("text", &[("text", "{fps} {frame}\n{time} {size} \u{5d0}{{")]);
     // 60 frames before and 60 after: the number gets one digit more in between, and another afterwards.
     assert_eq!(allocations(&[black, all], 60), 0);
     assert_eq!(allocations(&[black, ("fps", &[])], 60), 0);

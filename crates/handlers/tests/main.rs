@@ -2,7 +2,7 @@
 //!
 //! `cargo test -p vramp-handlers --test integration catalog::` runs one file.
 
-// What several files share.
+// Shared by several files.
 mod easel;
 mod files_rig;
 mod setup;
@@ -23,6 +23,6 @@ mod passes;
 mod probe_files;
 mod probe_process;
 
-/// Counts what frames allocate.
+/// Counts allocations per frame.
 #[global_allocator]
 static HEAP: vramp_runtime::CountingAllocator = vramp_runtime::CountingAllocator;

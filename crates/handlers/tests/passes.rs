@@ -1,22 +1,22 @@
-//! Handlers whose kernels take two passes, made from settings, against their formulas in doubles and whole numbers.
+//! Handlers with two-pass kernels, made from settings and compared with their formulas in doubles and integers.
 //!
-//! The formulas are written out once more here, from the catalogue's page, and share no code with the kernels.
+//! The formulas are written again here, from the catalogue's page, and share no code with the kernels.
 
-use crate::easel::{Asked, Made, Pixel, THIRTY, allocations, make, run, size};
+use crate::easel::{Made, Pixel, Request, THIRTY, allocations, make, run, size};
 use vramp_handlers::registry;
 use vramp_plan::catalog::{Entry, Family, SettingValues, Value};
 use vramp_plan::{Size, read_text};
 use vramp_runtime::Part;
 use vramp_runtime::internals::is_counted;
 
-/// Noise of a size, as it is and with a handler behind it.
-fn on_noise(at: Size, asked: Asked<'_>) -> (Made, Made) {
+/// Noise of a size, unchanged and after a handler.
+fn on_noise(at: Size, requested: Request<'_>) -> (Made, Made) {
     let side = at.to_string();
-    let noise: Asked<'_> = ("pattern", &[("kind", "noise"), ("size", &side), ("frames", "1")]);
-    (run(&[noise], &[], THIRTY).remove(0), run(&[noise, asked], &[], THIRTY).remove(0))
+    let noise: Request<'_> = ("pattern", &[("kind", "noise"), ("size", &side), ("frames", "1")]);
+    (run(&[noise], &[], THIRTY).remove(0), run(&[noise, requested], &[], THIRTY).remove(0))
 }
 
-/// Weights of all source pixels for one new one.
+/// Weights of all source pixels for one output pixel.
 type Weights = fn(at: u32, from: u32, to: u32) -> Vec<f64>;
 
 fn area(at: u32, from: u32, to: u32) -> Vec<f64> {
@@ -37,7 +37,7 @@ fn lanczos(at: u32, from: u32, to: u32) -> Vec<f64> {
     all.iter().map(|weight| weight / sum).collect()
 }
 
-/// How far what was made is from the formula, before that is rounded; where it goes beyond 0 or 255 it is cut off.
+/// The distance of the result from the formula before rounding; values beyond 0 or 255 are clamped.
 fn off(source: &Made, made: &Made, weights: Weights) -> f64 {
     let (from, to) = (source.size, made.size);
     let columns: Vec<Vec<f64>> = (0..to.width).map(|x| weights(x, from.width, to.width)).collect();
@@ -97,14 +97,14 @@ fn the_waveform_of_a_picture_is_its_formula_in_every_size() {
 #[test]
 fn a_waveform_of_the_picture_allocates_nothing_once_it_runs() {
     assert!(is_counted(), "this program counts its allocations");
-    let noise: Asked<'_> = ("pattern", &[("kind", "noise"), ("size", "64x48")]);
+    let noise: Request<'_> = ("pattern", &[("kind", "noise"), ("size", "64x48")]);
     assert_eq!(allocations(&[noise, ("waveform", &[("kind", "luma")])], 50), 0);
 }
 
 #[test]
 fn steady_frames_of_every_drawing_allocate_nothing() {
     let registry = registry();
-    let (mut counted, noise): (_, Asked<'_>) = (0, ("pattern", &[("kind", "noise"), ("size", "64x48")]));
+    let (mut counted, noise): (_, Request<'_>) = (0, ("pattern", &[("kind", "noise"), ("size", "64x48")]));
     let drawings = registry.catalog().entries().filter(|entry| entry.family == Family::Draw && entry.inputs.len() == 1);
     for entry in drawings.filter(|entry| registry.runs(entry) && !entry.example.contains("path=")) {
         let spec = read_text(entry.example, registry.catalog()).spec;

@@ -1,4 +1,4 @@
-//! Probing of files: what is found in them, and what is said when they are not as they should be.
+//! Probing of files: the results, and the errors for invalid files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use vramp_handlers::{sink, source};
 use vramp_plan::catalog::{Entry, ProbeError, Probed, SettingValues, SourceProbe, Value};
 use vramp_plan::{Format, Rate, Size, StreamTags};
 
-/// An empty directory of this test's own.
+/// An empty directory for one test.
 fn room(test: &str) -> PathBuf {
     let room = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     if room.exists() {
@@ -54,7 +54,7 @@ fn a_pattern_without_a_match_and_a_bad_pattern_are_named() {
     let error = look(&source::image::ENTRY, &pattern).unwrap_err();
     assert_eq!(error.problem, format!("no file matches `{pattern}`"));
     let error = look(&source::image::ENTRY, "a***b.png").unwrap_err();
-    assert!(error.problem.starts_with("`a***b.png` is not a pattern"), "{error}");
+    assert!(error.problem.starts_with("`a***b.png` is not a valid pattern"), "{error}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_missing_file_is_an_error_for_every_source_of_files() {
 }
 
 #[test]
-fn a_directory_is_no_file() {
+fn a_directory_is_not_a_file() {
     let path = room("directory").display().to_string();
     for entry in [&source::image::ENTRY, &source::y4m::ENTRY, &source::raw::ENTRY] {
         let error = look(entry, &path).unwrap_err();

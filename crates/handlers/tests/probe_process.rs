@@ -1,7 +1,7 @@
-//! Probing that depends on the process it happens in: what the PATH holds, and what comes in on standard input.
+//! Probing that depends on the process: its PATH and its standard input.
 //!
-//! Neither can be changed safely inside a running test, so each case starts this test program again with both set,
-//! lets it run the one test that answers, and reads what that prints.
+//! Neither can be changed safely inside a running test, so each case starts this test program again with both set, runs
+//! one test in it, and reads its output.
 #![cfg(unix)]
 
 use std::io::Write;
@@ -12,8 +12,8 @@ use vramp_handlers::source;
 use vramp_plan::Format;
 use vramp_plan::catalog::{Entry, SettingValues, SourceProbe, Value};
 
-/// Set for the second start: the kind of source and its path.
-const ASKED: &str = "VRAMP_TEST_PROBE";
+/// Set for the child process: the kind of source and its path.
+const QUESTION: &str = "VRAMP_TEST_PROBE";
 const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 const WITHOUT_TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 
@@ -33,11 +33,11 @@ fn look(entry: &Entry, path: &str) -> String {
 
 #[test]
 fn a_missing_source_is_an_error_whatever_the_process_has() {
-    let Ok(asked) = std::env::var(ASKED) else {
+    let Ok(question) = std::env::var(QUESTION) else {
         assert!(look(&source::video::ENTRY, "no-such-clip.mp4").starts_with("error: "));
         return;
     };
-    let answer = match asked.split_once(' ').expect("a kind and a path") {
+    let answer = match question.split_once(' ').expect("a kind and a path") {
         ("video", path) => look(&source::video::ENTRY, path),
         (_, path) => {
             // Twice: a plan may be made again, and standard input can be read only once.
@@ -49,11 +49,11 @@ fn a_missing_source_is_an_error_whatever_the_process_has() {
     println!("answer: {answer}");
 }
 
-/// What a process with this PATH and this on standard input finds.
-fn asked(question: &str, path: &str, input: &str) -> String {
+/// The findings of a child process with this PATH and this standard input.
+fn answer_to(question: &str, path: &str, input: &str) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", "probe_process::a_missing_source_is_an_error_whatever_the_process_has", "--nocapture"])
-        .env(ASKED, question)
+        .env(QUESTION, question)
         .env("PATH", path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -67,18 +67,18 @@ fn asked(question: &str, path: &str, input: &str) -> String {
 }
 
 #[test]
-fn ffprobe_is_found_on_the_path_and_asked() {
-    assert_eq!(asked("video good.mp4", FAKE, ""), "format None, size Some(\"640x360\"), rate Some(\"30000/1001\")");
+fn ffprobe_is_found_on_the_path_and_started() {
+    assert_eq!(answer_to("video good.mp4", FAKE, ""), "format None, size Some(\"640x360\"), rate Some(\"30000/1001\")");
 }
 
 #[test]
 fn a_path_with_a_leading_dash_reaches_ffprobe_as_a_path() {
-    assert!(asked("video -good.mp4", FAKE, "").contains("640x360"));
+    assert!(answer_to("video -good.mp4", FAKE, "").contains("640x360"));
 }
 
 #[test]
 fn what_ffprobe_complains_is_passed_on() {
-    let answer = asked("video gone.mp4", FAKE, "");
+    let answer = answer_to("video gone.mp4", FAKE, "");
     assert!(
         answer.starts_with("error: ffprobe could not read `gone.mp4`: gone.mp4: No such file or directory; "),
         "{answer}"
@@ -87,22 +87,19 @@ fn what_ffprobe_complains_is_passed_on() {
 
 #[test]
 fn without_ffprobe_the_way_out_is_to_install_ffmpeg() {
-    let answer = asked("video good.mp4", WITHOUT_TOOLS, "");
-    assert!(
-        answer.starts_with("error: ffprobe, which is needed to look into `good.mp4`, cannot be started"),
-        "{answer}"
-    );
+    let answer = answer_to("video good.mp4", WITHOUT_TOOLS, "");
+    assert!(answer.starts_with("error: ffprobe, which is needed to probe `good.mp4`, cannot be started"), "{answer}");
     assert!(answer.contains("install ffmpeg"), "{answer}");
 }
 
 #[test]
 fn standard_input_is_read_once_and_remembered() {
-    let answer = asked("y4m -", "", "YUV4MPEG2 W64 H48 F30:1 Cmono\nFRAME\nand so on");
+    let answer = answer_to("y4m -", "", "YUV4MPEG2 W64 H48 F30:1 Cmono\nFRAME\nand so on");
     assert_eq!(answer, "format Some(\"gray8\"), size Some(\"64x48\"), rate Some(\"30\")");
 }
 
 #[test]
 fn an_empty_standard_input_is_an_error_that_names_it() {
-    let answer = asked("y4m -", "", "");
+    let answer = answer_to("y4m -", "", "");
     assert!(answer.starts_with("error: standard input, byte 0: found ``, expected `YUV4MPEG2`"), "{answer}");
 }

@@ -1,10 +1,10 @@
-//! What a maker is given, for tests that make handlers without a plan.
+//! The setup of a maker, for tests that make handlers without a plan.
 
 use vramp_plan::Space;
 use vramp_plan::catalog::SettingValues;
 use vramp_runtime::Setup;
 
-/// One input and one output of unknown content, on the host, in a pipeline of three handlers.
+/// One input and one output of unknown content, on the CPU, in a pipeline of three handlers.
 pub fn setup<'a>(name: &'a str, settings: &'a SettingValues) -> Setup<'a> {
     Setup {
         name,

@@ -1,9 +1,4 @@
-//! The command line of `bench`.
-//!
-//! Owns the names that can be given, and how long a measurement takes.
-//! Does not measure.
-//!
-//! Always: a name that is no suite and no work is refused before anything runs.
+//! The command line of `bench`. A name that is neither a suite nor a workload is refused before anything runs.
 
 use std::time::Duration;
 
@@ -14,17 +9,17 @@ use vramp::plan::Size;
 use super::{SharedFlags, seconds};
 
 pub(crate) const BENCH_HELP: &str = "\
-A work is one operation, or a few in a row, on a picture that is in host memory already;
-nothing is read or written. Its time is the middle one of five runs; cpu ms counts all
-threads, which is what to compare on a busy machine. The hash is of the last frame: what
-was timed was computed. It is the same on every machine, but for pipe5_seed_rgba, whose
-pictures move and show what was measured.
+A workload is one operation, or a few in a row, on a frame that is already in host memory;
+nothing is read or written. Its time is the median of five runs. `cpu ms` counts all
+threads; compare it on a busy machine. The hash is that of the last frame and shows that the
+timed work was computed. It is the same on every machine, except for pipe5_seed_rgba, whose
+frames move and show measured figures.
 
-The suite `tensor` has sizes of its own. On a device its times include bringing the result
-to the host. It runs on the device with --gpu, or where there is hardware; --cpu keeps it
-on the host. Its hashes are those of one kind of machine: sums depend on their order.
+The suite `tensor` has its own sizes. It runs on the device with --gpu or if there is
+hardware; --cpu keeps it on the CPU. Device times include the download of the result. Its
+hashes differ between kinds of machines, because sums depend on their order.
 
-`--json` prints one line of JSON a measurement, with the keys peer, work, size, threads,
+`--json` prints one line of JSON per measurement, with the keys peer, work, size, threads,
 backend, ms_median, ms_min, cpu_ms, fps, reps and hash.
 
 Examples:
@@ -35,16 +30,16 @@ Examples:
 
 #[derive(clap::Args)]
 pub(crate) struct BenchArgs {
-    /// Suites or single works; everything if not given
-    #[arg(value_name = "SUITE|WORK", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
+    /// Suites or single workloads; defaults to all of them
+    #[arg(value_name = "SUITE|WORKLOAD", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     pub(crate) what: Vec<String>,
-    /// The size of what comes in
+    /// Size of the input frames
     #[arg(long, value_name = "WxH", default_value = "1920x1080", value_parser = size)]
     pub(crate) size: Size,
-    /// How long each of the five runs of a work takes
+    /// Duration of each of the five runs of a workload, in seconds
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "0.15")]
     pub(crate) seconds: Duration,
-    /// Print one line of JSON a measurement instead of a table
+    /// Print one line of JSON per measurement instead of a table
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -1,24 +1,20 @@
-//! Budgets as they are written: `submits=1,allocs=0`.
+//! The value of `--budget`: a list such as `submits=1,allocs=0`.
 //!
-//! Owns the names of the limits and their reading.
-//! Does not compare them with anything.
-//!
-//! Always: a name is one of the report's or `drops`; a limit is a number from 0 up.
+//! Each key is a name from [`PerFrame::NAMES`] or `drops`; each limit is a number from 0 up. `run/budget.rs` compares
+//! the limits with a report.
 
 use vramp::runtime::observe::PerFrame;
 
-/// Frames that links dropped, over the whole run.
+/// Key for the frames dropped by links over the whole run; all other keys are averages per frame.
 pub(crate) const DROPS: &str = "drops";
 
-/// Limits per frame.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Budget {
-    /// Names with their limits, in the order in which they were given.
+    /// In the order given on the command line.
     pub(crate) limits: Vec<(&'static str, f64)>,
 }
 
 impl Budget {
-    /// Reads one list.
     pub(super) fn read(word: &str) -> Result<Budget, String> {
         Ok(Budget { limits: word.split(',').map(limit).collect::<Result<_, _>>()? })
     }
@@ -28,11 +24,11 @@ fn limit(word: &str) -> Result<(&'static str, f64), String> {
     let (key, number) = word.split_once('=').ok_or_else(|| format!("`{word}`: expected KEY=N, such as submits=1"))?;
     let mut names = PerFrame::NAMES.into_iter().chain([DROPS]);
     let name = names.find(|name| *name == key.trim()).ok_or_else(|| {
-        format!("`{}` cannot be limited; what can: {}, {DROPS}", key.trim(), PerFrame::NAMES.join(", "))
+        format!("`{}` is not a budget key; the keys are {}, {DROPS}", key.trim(), PerFrame::NAMES.join(", "))
     })?;
     match number.trim().parse::<f64>() {
         Ok(limit) if limit.is_finite() && limit >= 0.0 => Ok((name, limit)),
-        _ => Err(format!("`{}` is no limit for {name}: expected a number from 0 up", number.trim())),
+        _ => Err(format!("`{}` is not a limit for {name}: expected a number from 0 up", number.trim())),
     }
 }
 

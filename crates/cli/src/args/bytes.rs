@@ -1,11 +1,8 @@
-//! Amounts of memory as they are written: `512M`, `8G`, `2GiB`.
+//! Amounts of memory as typed on the command line: `512M`, `8G`, `2GiB`.
 //!
-//! Owns the reading of their units.
-//! Does not know what they are for.
-//!
-//! Always: `K`, `M`, `G` and `T` are decimal, as everything that is printed is; with an `i` they are powers of 1024.
+//! `K`, `M`, `G` and `T` are decimal, like every amount that vramp prints. With an `i` they are powers of 1024.
 
-/// Reads one amount in bytes.
+/// Parses an amount and returns bytes.
 pub(super) fn read(word: &str) -> Result<u64, String> {
     let word = word.trim();
     let digits = word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
@@ -21,7 +18,7 @@ pub(super) fn read(word: &str) -> Result<u64, String> {
         "mi" => 1 << 20,
         "gi" => 1 << 30,
         "ti" => 1 << 40,
-        _ => return Err(format!("`{unit}` is no unit of memory; what is: K, M, G, T, Ki, Mi, Gi, Ti")),
+        _ => return Err(format!("`{unit}` is not a unit of memory; the units are K, M, G, T, Ki, Mi, Gi, Ti")),
     };
     let bytes = number.parse::<f64>().map(|number| number * times as f64);
     match bytes {

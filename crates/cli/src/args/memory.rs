@@ -1,15 +1,11 @@
-//! Memory budgets as they are written: `512M`, or `cpu=1G,gpu=256M`.
+//! The value of `--memory`: `512M` for each memory space, or `cpu=1G,gpu=256M`.
 //!
-//! Owns which side each number is for.
-//! Does not hold anybody to them: pools do.
-//!
-//! Always: a budget is at least one byte; one number is for each of both sides, not for their sum.
+//! A budget is at least one byte. A single number applies to each space, not to their sum. The pools enforce it.
 
 use vramp::plan::Space;
 
 use super::bytes;
 
-/// What frames may take at most, by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MemoryBudget {
     pub(crate) cpu_bytes: Option<u64>,
@@ -17,7 +13,7 @@ pub(crate) struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// Reads one number for both sides, or one for each that is named.
+    /// Parses one number for both spaces, or one number per named space.
     pub(super) fn read(word: &str) -> Result<MemoryBudget, String> {
         if !word.contains('=') {
             let both = Some(bytes::read(word)?);
@@ -31,7 +27,7 @@ impl MemoryBudget {
                 Space::Gpu => &mut budget.gpu_bytes,
             };
             if own.replace(bytes::read(number)?).is_some() {
-                return Err(format!("{} stands there twice", side.trim()));
+                return Err(format!("{} is given twice", side.trim()));
             }
         }
         Ok(budget)

@@ -1,7 +1,4 @@
-//! The command line as clap reads it, and its help.
-//!
-//! Owns every command's and option's name, meaning and help text.
-//! Does not act on any of them.
+//! The command line as clap parses it, with all help texts.
 
 mod bench;
 mod budget;
@@ -25,14 +22,14 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
-    1  it failed while it ran, or something outside did, such as a file that cannot be read
+    1  the run failed, or a file or device could not be used
     2  the command line or the pipeline is wrong
-    3  the pipeline is right, but cannot be planned as asked, or not on this machine
-    4  a budget was broken
+    3  the pipeline is valid, but cannot be planned with these options or on this machine
+    4  a budget was exceeded
     5  a verification found a difference
-  130  interrupted; files are finished all the same
+  130  interrupted; files are still finished
 
-Results go to standard output, words for people to standard error.";
+Results go to standard output, messages to standard error.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,13 +58,13 @@ Pipelines:
 
   `!{latest}`, `!{queue depth=4}` and `!{lossless}` say what a link does when its
   consumer is slower: keep only the newest frame, drop the oldest, or wait.
-  `#` starts a comment that goes on to the end of its line.";
+  `#` starts a comment that ends with its line.";
 
 const PLAN_HELP: &str = "\
 Reading a plan:
   One row is one kernel, with the handlers fused into it, or one handler without a
-  kernel. Rows marked cpu stand left, rows marked gpu right, and every arrow between
-  them is a transfer between the two memories, with its bytes and its cost.
+  kernel. Rows marked cpu are on the left, rows marked gpu on the right. Every arrow
+  between them is a transfer between the two memories, with its bytes and its cost.
 
 Examples:
   vramp plan 'pattern ! blur ! null'
@@ -77,70 +74,71 @@ Examples:
 
 const RUN_HELP: &str = "\
 While it runs:
-  The chosen plan, warnings and progress are words on standard error; `-q` keeps only
-  errors, `-v` adds the whole plan and every link. Standard output is left to a sink with `path=-`, to
-  `terminal`, which draws there and leaves no place for progress, and to `--json`.
+  The plan, warnings and progress go to standard error; `-q` keeps only errors, `-v` adds
+  the whole plan and every link. Standard output is left to a sink with `path=-`, to
+  `terminal`, which draws there and leaves no room for progress, and to `--json`.
   `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames and the report
-  is printed. A second Ctrl-C ends it at once.
+  is printed. A second Ctrl-C ends the program at once.
 
 Files:
-  A run that would write over a file that it reads, or write one file twice, is refused
+  A run that would overwrite a file that it reads, or write one file twice, is refused
   with exit code 2, however the file is spelled or linked. If a run fails or is
-  interrupted, an older file of the sinks y4m and raw stays, and the frames so far are kept
-  beside it, such as clip.partial.y4m for clip.y4m; `partial=replace` replaces it.
+  interrupted, the sinks y4m and raw keep an older file, and keep the frames so far beside
+  it, such as clip.partial.y4m for clip.y4m; `partial=replace` replaces the older file.
 
 A device that is lost:
-  It is opened again, as it was opened first; where that fails, or it is lost again and
-  again, the cpu goes on from the next frame, and the device is tried anew from time to
-  time. `--on-loss cpu` stays on the cpu, `--on-loss stop` ends the run. Frames that were
-  on the device are lost, and counted as device_lost; `recoveries` of the report tells
-  each loss. A handler that can only run there ends the run. `--lose-device-at 200,400`
-  destroys the device to see all this.
+  vramp opens it again in the same way. If that fails, or if the device is lost repeatedly,
+  the CPU continues from the next frame, and vramp tries the device again from time to
+  time. `--on-loss cpu` stays on the CPU, `--on-loss stop` ends the run. Frames that were
+  on the device are lost and counted as device_lost; `recoveries` of the report lists
+  each loss. A handler that can run only on the device ends the run. `--lose-device-at
+  200,400` destroys the device to test all this.
 
 Which adapter:
   The best one, hardware before software, if the plan uses any. `--prefer`, `--min-memory`
-  and `--max-load` pass over adapters that are not so; where none is left, everything runs
-  on the cpu and a warning says what each one lacks. With `--gpu`, or where `--device` or
-  `--backend` names one, that ends the run with exit code 3 instead.
+  and `--max-load` skip adapters that do not match. If no adapter is left, everything runs
+  on the CPU and a warning says what each adapter lacks. With `--gpu`, `--device` or
+  `--backend` the run ends with exit code 3 instead.
 
 Budgets:
-  `--budget downloads=1,submits=1,allocs=0` ends with exit code 4 if a frame of the
-  run's second half needed more on average. Keys: uploads, downloads, transfer_bytes,
+  `--budget downloads=1,submits=1,allocs=0` exits with code 4 if a frame in the second
+  half of the run needs more on average. Keys: uploads, downloads, transfer_bytes,
   dispatches, passes, submits, bind_groups, gpu_allocs, heap_allocs, foreign_allocs,
   frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
   and downloads), allocs (gpu_allocs and heap_allocs), and drops, over the whole run.
 
 Timing:
-  The report's times of kernels are the device's own where it has a clock that can be
-  read (timing: timestamps), of a sample of submits; otherwise the time until its
-  end was noticed (timing: fenced). `--trace FILE` draws every call of every handler, every
-  kernel and how full links were; the last 131072 spans of each lane are kept. The file
-  is whole however the run ends. With `--fps`, the handler that keeps frames from being in
-  time is named: the slowest in the slowest lane on the way to the sink.
+  Kernel times in the report come from the device's clock if it has one that can be read
+  (timing: timestamps), for a sample of submits. Otherwise they are the time until vramp
+  notices the end (timing: fenced). `--trace FILE` records every call of every handler, every
+  kernel and how full links were; it keeps the last 131072 spans of each lane. The file
+  is complete however the run ends. With `--fps`, vramp names the handler that makes frames
+  late: the slowest one in the slowest lane on the way to the sink.
 
 Memory:
-  What the plan needs is said before the run, and what was needed at most after it.
-  `--memory 256M` lets frames take that much on each side, `--memory cpu=1G,gpu=256M`
-  on either; K, M and G count by 1000, Ki, Mi and Gi by 1024. Where the plan does not fit, another one is taken
-  that does, and where none does, frames wait for memory. A run for which waiting cannot
-  help ends with an error that says who needs how much and who holds the rest. Staging
-  memory for transfers and small data, such as letters, come on top. Memory that nobody
-  gave back is named at the end, with who had it last.
+  vramp prints the memory that the plan needs before the run, and the peak after it.
+  `--memory 256M` limits frames to that much in each memory space, `--memory
+  cpu=1G,gpu=256M` sets each space; K, M and G count by 1000, Ki, Mi and Gi by 1024. If the
+  plan does not fit, vramp takes another plan that does; if none fits, frames wait for
+  memory. If waiting cannot help, the run ends with an error that says which handler needs
+  how much and which ones hold the rest. Staging memory for transfers and small data, such
+  as glyphs, are not included. Memory that was not returned is listed at the end, with its
+  last user.
 
 Verifying:
-  `--verify` does not run the pipeline as it is: it takes the first 8 frames of every
-  source, or `--frames N`, and compares what becomes of them with every handler by
-  itself on the cpu: fused, on the gpu handler by handler, and fused on the gpu. No sink
-  writes anything. With `--cpu`, or without an adapter, only fused and unfused are
-  compared. What was compared stands on standard error, all of it with `-v`; `--json`
-  prints it. The first difference is told with its handler, frame and pixel.
+  `--verify` takes the first 8 frames of every source, or `--frames N`, and compares the
+  results with those of every handler alone on the CPU: fused, on the GPU handler by
+  handler, and fused on the GPU. Sinks write nothing. With `--cpu`, or without an adapter,
+  only fused and unfused are compared. Standard error has a summary, with `-v` every
+  comparison; `--json` prints them as JSON. The first difference is printed with its
+  handler, frame and pixel.
 
 Your own shaders:
   `wgsl FILE` runs a pixel function, `fn pixel(color: vec4f, at: vec2u, frame: Frame,
-  settings: Settings) -> vec4f`, of which all but the colour may be left out, or a
-  `@compute` kernel. Members of `struct Settings` are settings of the handler. With
-  `--watch` a file that is saved takes effect between two frames. A kernel that does
-  not end ends the run after `--time-limit`.
+  settings: Settings) -> vec4f`, or a `@compute` kernel. All parameters but the color are
+  optional. Members of `struct Settings` are settings of the handler. With `--watch` a
+  saved file takes effect between two frames. A kernel that does not terminate ends the
+  run after `--time-limit`.
 
 Examples:
   vramp run 'pattern frames=60 ! blur sigma=2 ! png path=out-%04d.png'
@@ -153,15 +151,14 @@ Examples:
 
 const TOP_HELP: &str = "\
 The view:
-  Frames, drops by reason, latency, the device and memory stand on top; below are handlers
-  with the time of a frame, links with what waits in them and what they dropped, and what
-  happened. Handlers that became one kernel have one time. `q` ends the run and `?`
-  explains the keys. It needs a terminal; in a pipe use `vramp run PIPELINE --json`.
+  The head shows frames, drops by reason, latency, device and memory. Below are handlers
+  with the time of a frame, links with waiting and dropped frames, and events. Fused
+  handlers share one time. `q` ends the run and `?` explains the keys. The view needs a
+  terminal; in a pipe use `vramp run PIPELINE --json`.
 
 The run:
-  Everything that `vramp help run` says holds here too: options, files, Ctrl-C and exit
-  codes, and the same lines at the end. `q` ends with exit code 0. No sink may write to
-  standard output.
+  Everything in `vramp help run` applies here too: options, files, Ctrl-C, exit codes, and
+  the lines at the end. `q` ends with exit code 0. No sink may write to standard output.
 
 Examples:
   vramp top 'pattern size=1920x1080 ! blur sigma=4 !{queue depth=4} invert ! null' --fps 60
@@ -170,8 +167,8 @@ Examples:
 
 const DEMO_HELP: &str = "\
 The demo is `pattern kind=ball ! markers ! waveform ! fps ! SINK`, the same five handlers
-on the cpu and, where there is an adapter, on the gpu. Its sink is `null` while it is
-measured; one picture is then written as a PNG.
+on the CPU and, if there is an adapter, on the GPU. Its sink is `null` while it is
+measured; then one frame is written as a PNG.
 
 Examples:
   vramp demo
@@ -189,23 +186,23 @@ pub(crate) struct CommandLine {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Show what vramp does, on whatever this machine has
+    /// Show what vramp does on this machine
     ///
-    /// Runs five handlers at 640x480 and 1920x1080, writes one picture, and ends with the plan and a table of results.
+    /// Runs five handlers at 640x480 and 1920x1080, writes one frame, and ends with the plan and a table of results.
     #[command(after_long_help = DEMO_HELP)]
     Demo(DemoArgs),
     /// Run a pipeline
     ///
-    /// Plans it, opens a device only if the plan uses one, and runs to the end of the source, for `--frames` or
+    /// Plans it, opens a device only if the plan uses one, and runs until the source ends, for `--frames` or
     /// `--seconds`, or until Ctrl-C.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{RUN_HELP}"),
         after_help = "`vramp help run` explains pipelines, budgets, timing and verifying."
     )]
     Run(RunArgs),
-    /// Run a pipeline and show what it does meanwhile
+    /// Run a pipeline with a live view
     ///
-    /// As `vramp run`, with a live view: time of every handler, depth and drops of every link, pools and the device.
+    /// Like `vramp run`, with a view of the time of every handler, depth and drops of every link, pools and the device.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{TOP_HELP}"),
         after_help = "`vramp help top` explains the view, `vramp help run` everything else."
@@ -213,8 +210,8 @@ pub(crate) enum Command {
     Top(RunArgs),
     /// Show where every step of a pipeline would run, and why
     ///
-    /// Decides the memory space and format of every link, which handlers become one kernel, which lane runs them and
-    /// what a frame costs, without opening a device or decoding a frame.
+    /// Decides the memory space and format of every link, which handlers are fused into one kernel, which lane runs
+    /// them and what a frame costs, without opening a device or decoding a frame.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{PLAN_HELP}"),
         after_help = "`vramp help plan` explains pipelines and how to read a plan."
@@ -228,16 +225,16 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Turn a pipeline from text into TOML, or from TOML into text
+    /// Convert a pipeline from text to TOML, or from TOML to text
     Fmt {
         /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
         #[arg(value_hint = ValueHint::FilePath)]
         pipeline: OsString,
     },
-    /// List the graphics adapters of this machine, and say which one a run takes
+    /// List the graphics adapters of this machine, and which one a run uses
     ///
-    /// Asks every driver anew and remembers the answer, with which runs and plans begin. Memory and load are those of
-    /// this moment; where nobody tells them, the reason stands in their place.
+    /// Queries every driver and stores the answer, which runs and plans start from. Memory and load are current
+    /// readings; if one cannot be read, the reason is shown instead.
     Devices {
         /// Print one line of JSON instead
         #[arg(long)]
@@ -245,25 +242,25 @@ pub(crate) enum Command {
         #[command(flatten)]
         measure: CalibrateArgs,
     },
-    /// Say what works on this machine, and what to type where something does not
+    /// Check what works on this machine, and say what to type if something does not
     ///
-    /// Looks at drivers, variables, permissions and folders, opens the adapter that a run would take, and compares a
-    /// few frames of it with the cpu's. Ends with 0 where there is no problem (a warning is none), and with 1 where
-    /// there is one.
+    /// Checks drivers, variables, permissions and directories, opens the adapter that a run would use, and compares a
+    /// few of its frames with the CPU's. Exits with 0 if there are no problems (warnings are allowed), otherwise with
+    /// 1.
     Doctor {
         /// Print one line of JSON instead
         #[arg(long)]
         json: bool,
     },
-    /// Measure what vramp takes for well-known pieces of work
+    /// Measure vramp on well-known workloads
     ///
-    /// Single filters and a few whole pipelines, on a picture that is in memory already.
+    /// Single filters and a few whole pipelines, on a frame that is already in memory.
     #[command(after_long_help = bench::BENCH_HELP)]
     Bench(BenchArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  vramp completions fish > ~/.config/fish/completions/vramp.fish")]
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
 }
@@ -273,10 +270,10 @@ pub(crate) struct PlanArgs {
     /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) pipeline: OsString,
-    /// How to print the plan; text if not given
+    /// How to print the plan; defaults to text
     #[arg(long, value_enum)]
     pub(crate) format: Option<Form>,
-    /// Print it as JSON on one line
+    /// Print the plan as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -288,22 +285,22 @@ pub(crate) struct RunArgs {
     /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) pipeline: OsString,
-    /// End every source after this many frames
+    /// Maximum number of frames per source
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) frames: Option<u64>,
-    /// End every source after this time
+    /// Maximum duration in seconds; sources end after it
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// Follow the files of shaders: what is saved is compiled meanwhile and takes effect between two frames
+    /// Reload shaders when their files change: a saved file takes effect between two frames
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Milliseconds that the device may take for one submission before it counts as hung; 10000 if not given
+    /// Milliseconds that one submission may take before the device counts as hung; defaults to 10000
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub(crate) time_limit: Option<u64>,
-    /// Print what the run did as one line of JSON on standard output, after everything else
+    /// Print the report as one line of JSON on standard output, after everything else
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a timeline of every lane and of the device, which ui.perfetto.dev opens
+    /// Write a timeline of every lane and of the device for ui.perfetto.dev
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
@@ -312,23 +309,22 @@ pub(crate) struct RunArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Where the picture goes
+    /// File to write the frame to
     #[arg(short, long, value_name = "FILE", default_value = "vramp-demo.png", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// How long each of the runs takes
+    /// Duration of each run, in seconds
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "1.5")]
     pub(crate) seconds: Duration,
     /// Print the results as one line of JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a timeline of every measured run, which ui.perfetto.dev opens
+    /// Write a timeline of every measured run for ui.perfetto.dev
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) flags: SharedFlags,
 }
 
-/// The printed forms of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// For reading
@@ -344,7 +340,7 @@ pub(crate) enum Form {
 fn seconds(word: &str) -> Result<Duration, String> {
     let seconds: f64 = word.parse().map_err(|_| "expected seconds, such as 5 or 0.5".to_owned())?;
     let time = Duration::try_from_secs_f64(seconds).map_err(|problem| problem.to_string())?;
-    if time.is_zero() { Err("expected more than no time at all".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("expected more than 0 seconds".to_owned()) } else { Ok(time) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
-//! `vramp demo`: five handlers on whatever this machine has.
+//! `vramp demo`: runs five handlers on this machine, writes one frame, and prints the plan and the results.
 //!
-//! Owns the command: which runs there are, their order, the picture, and what is printed when they are over.
-//! Does not know how anything is computed or measured.
-//!
-//! Always: a machine without a device runs it on the cpu and says so; the picture has its name only once it is whole.
+//! Without a device it runs on the CPU and prints a note. The output file gets its name only once it is complete.
 
 mod table;
 
@@ -23,15 +20,13 @@ use crate::run::{Live, Total, check_budget, whole_ms};
 use crate::trace::TraceFile;
 use crate::{devices, page, request};
 
-/// The sizes it runs at.
 const SIZES: [&str; 2] = ["640x480", LARGEST];
-/// The size of the picture and of the plan that is shown.
+/// The size of the written frame and of the printed plan.
 const LARGEST: &str = "1920x1080";
-/// The frame that is written, unless the machine takes longer than a second to it: a second into the motion, when
-/// the figures drawn on it are real ones.
+/// The frame to write: one second into the motion, when the figures drawn on it are real. A machine that would take
+/// longer than a second to get there writes an earlier frame.
 const PICTURED: u64 = 30;
 
-/// One run of the demo.
 #[derive(Serialize)]
 pub(crate) struct Ran {
     pub(crate) size: &'static str,
@@ -68,7 +63,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> 
             runs.extend(measure(args, registry, size, *space, trace.as_ref(), &interrupts)?);
             Ok(())
         });
-    // What was drawn until it failed is worth as much as the rest.
+    // The timeline of a failed run is worth as much as any other.
     let drawn = file.map_or(Ok(()), |file| {
         file.write(&traces.iter().map(|(name, trace)| (name.as_str(), trace)).collect::<Vec<_>>())
     });
@@ -84,7 +79,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> 
     broken.collect()
 }
 
-/// Where it runs: both sides, as far as they are there and wanted.
+/// The memory spaces to run in: both, as far as they are available and wanted.
 fn spaces(flags: &SharedFlags) -> Vec<Space> {
     if flags.cpu {
         return vec![Space::Cpu];
@@ -96,7 +91,7 @@ fn spaces(flags: &SharedFlags) -> Vec<Space> {
     if adapters.is_empty() {
         if !flags.quiet {
             page::words(&format!(
-                "This machine has no graphics adapter that answers, so that everything runs on the cpu.\nFor a gpu, {}.\n",
+                "This machine has no graphics adapter, so everything runs on the CPU.\nFor a GPU, {}.\n",
                 devices::what_to_install()
             ));
         }
@@ -105,7 +100,7 @@ fn spaces(flags: &SharedFlags) -> Vec<Space> {
     vec![Space::Cpu, Space::Gpu]
 }
 
-/// Runs it once at a size, on one side. None where the device that was to run it cannot be opened and nobody insists.
+/// Runs the demo once at one size in one space. None if the device cannot be opened and no option requires it.
 fn measure(
     args: &DemoArgs,
     registry: &Registry,
@@ -119,7 +114,7 @@ fn measure(
     let live = Live::new(flags.quiet, Total::Time(args.seconds), false);
     let options = RunOptions {
         only: Some(space),
-        // A row of the table is of one side: if the device is lost, the row is left out.
+        // A table row describes one space: if the device is lost, the row is left out.
         on_loss: flags.on_loss.unwrap_or(OnLoss::Stop),
         longest_ms: Some(whole_ms(args.seconds)),
         ..request::options(flags)?
@@ -131,14 +126,14 @@ fn measure(
     let mut pipeline = match builder.build() {
         Err(Error::NoDevice(why)) if !flags.gpu => {
             if !flags.quiet {
-                page::warning(&format!("{why}; the demo goes on without it"));
+                page::warning(&format!("{why}; the demo continues without it"));
             }
             return Ok(None);
         }
         answer => answer?,
     };
     let on = match pipeline.device() {
-        None => "the cpu".to_owned(),
+        None => "the CPU".to_owned(),
         Some(device) => format!("{} ({})", device.adapter().name, device.adapter().backend),
     };
     say(args, &format!("  {size:>9} on {on} ..."));
@@ -151,7 +146,7 @@ fn measure(
     Ok(Some(Ran { size, place: space, report }))
 }
 
-/// Writes the picture, on the side that was fastest at its size.
+/// Writes the frame, in the space that was fastest at its size.
 fn picture(
     args: &DemoArgs,
     registry: &Registry,
@@ -163,7 +158,7 @@ fn picture(
     let frame = (fps as u64).clamp(1, PICTURED);
     let sink = HandlerSpec::new("png").set("path", output.pattern());
     let graph = graph(registry, LARGEST, sink, Some(frame))?;
-    // It is no measurement: it need not keep a pace.
+    // Not a measurement, so it keeps no pace.
     let flags = SharedFlags { fps: None, ..args.flags.clone() };
     let options = request::options(&flags)?.only(space);
     let builder = request::on_this_machine(&flags, &graph, registry)?.options(options);
@@ -177,7 +172,7 @@ fn picture(
     written
 }
 
-/// The side that was fastest at the largest size, and how fast.
+/// The space that was fastest at the largest size, and its frame rate.
 fn fastest(runs: &[Ran]) -> (Space, f64) {
     let at_largest = runs.iter().filter(|ran| ran.size == LARGEST);
     let best = at_largest.max_by(|a, b| a.report.fps.total_cmp(&b.report.fps));
@@ -188,13 +183,13 @@ fn finished(outcome: vramp::runtime::RunOutcome, interrupts: &Interrupts) -> Res
     let vramp::runtime::RunOutcome { report, error, .. } = outcome;
     match error {
         Some(error @ RunError::Failed(_)) => Err(CliError::Failed(chainless(&error))),
-        _ if interrupts.were_there() => Err(CliError::Interrupted),
+        _ if interrupts.requested() => Err(CliError::Interrupted),
         Some(error) => Err(CliError::Failed(chainless(&error))),
         None => Ok(report),
     }
 }
 
-/// The demo with a sink; with a last frame, it ends there.
+/// The demo's graph with this sink. With `last_frame` it ends after that frame.
 fn graph(registry: &Registry, size: &str, sink: HandlerSpec, last_frame: Option<u64>) -> Result<Graph, CliError> {
     let mut spec = GraphSpec::new();
     let mut source = HandlerSpec::new("pattern").set("kind", "ball").set("size", size);
@@ -211,7 +206,7 @@ fn graph(registry: &Registry, size: &str, sink: HandlerSpec, last_frame: Option<
     registry.check(&spec).map_err(|error| CliError::Failed(error.into()))
 }
 
-/// What it ends with.
+/// Prints the plan, the table and the file name.
 fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     let picture = args.output.display().to_string();
     if args.json {
@@ -223,7 +218,7 @@ fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     let colour = page::colour_on_stdout();
     let plan_text = Plan { warnings: Vec::new(), ..plan.clone() }.to_text(colour);
     let page = format!(
-        "\nWhat vramp plans for {LARGEST} on this machine:\n\n{}\n\nWhat was measured:\n\n{}\n{}\nThe picture is \
+        "\nPlan for {LARGEST} on this machine:\n\n{}\n\nMeasurements:\n\n{}\n{}\nThe frame is in \
          {picture}. `vramp inspect` lists the handlers, `vramp help run` shows how to join them.\n",
         plan_text.trim_end(),
         table::of(runs, colour),
@@ -232,13 +227,13 @@ fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     page::result(page.as_bytes())
 }
 
-/// The measurements at the largest size beside the choice that was made from figures.
+/// The measured frame rates at the largest size, next to the planner's choice.
 fn verdict(plan: &Plan, runs: &[Ran]) -> String {
     let at_largest = runs.iter().filter(|ran| ran.size == LARGEST);
     let sides: Vec<String> =
-        at_largest.map(|ran| format!("the {} makes {:.0} frames a second", ran.place, ran.report.fps)).collect();
+        at_largest.map(|ran| format!("the {} reaches {:.0} fps", ran.place, ran.report.fps)).collect();
     let chosen = if plan.lanes.iter().any(|lane| lane.device) { Space::Gpu } else { Space::Cpu };
-    format!("At {LARGEST} {} here; left alone, vramp takes the {chosen}.", sides.join(", "))
+    format!("At {LARGEST} {}. By default, vramp uses the {chosen}.", sides.join(", "))
 }
 
 fn say(args: &DemoArgs, words: &str) {
@@ -247,7 +242,7 @@ fn say(args: &DemoArgs, words: &str) {
     }
 }
 
-/// Where the picture goes. The sink gives every frame a name of its own; the last one gets the final name.
+/// The output file. The sink gives every frame its own name; the last frame is renamed to the final name.
 struct PictureFile {
     path: PathBuf,
 }
@@ -255,10 +250,13 @@ struct PictureFile {
 impl PictureFile {
     fn find(path: &Path) -> Result<PictureFile, CliError> {
         if path.is_dir() {
-            return Err(CliError::Wrong(anyhow!("--output {} is a directory; add a file name", path.display())));
+            return Err(CliError::Wrong(anyhow!("--output {} is a directory; help: add a file name", path.display())));
         }
         if path.to_str().is_none() {
-            return Err(CliError::Wrong(anyhow!("--output {} is not UTF-8 text; choose another name", path.display())));
+            return Err(CliError::Wrong(anyhow!(
+                "--output {} is not UTF-8 text; help: choose another name",
+                path.display()
+            )));
         }
         Ok(PictureFile { path: path.to_owned() })
     }
@@ -267,7 +265,7 @@ impl PictureFile {
         format!("{}.{}-{frame}.part", self.path.display(), std::process::id())
     }
 
-    /// The name as the sink takes it, where a percent sign that is meant is doubled.
+    /// The name as the sink's `path` setting, in which a literal percent sign is doubled.
     fn pattern(&self) -> String {
         let shown = self.path.display().to_string().replace('%', "%%");
         format!("{shown}.{}-%d.part", std::process::id())
@@ -280,7 +278,7 @@ impl PictureFile {
 
     fn clean(&self, frame: u64) {
         for frame in 0..=frame {
-            // Whatever is not there needs no removing.
+            // A file that does not exist needs no removal.
             let _ = std::fs::remove_file(self.part(frame));
         }
     }

@@ -1,9 +1,4 @@
-//! The results of the demo as a table.
-//!
-//! Owns its columns and its layout.
-//! Does not judge.
-//!
-//! Always: columns are as wide as what is in them; figures stand under each other at their right ends.
+//! The results of the demo as a table. Columns are as wide as their widest cell; figures are right-aligned.
 
 use std::fmt::Write as _;
 
@@ -14,7 +9,7 @@ use super::Ran;
 const HEAD: [&str; 11] =
     ["size", "where", "frames", "fps", "p50 ms", "p99 ms", "up", "down", "dispatches", "submits", "allocs"];
 
-/// Columns of words; the others hold figures.
+/// Number of leading text columns; the others hold figures.
 const WORDS: usize = 2;
 
 pub(super) fn of(runs: &[Ran], colour: bool) -> String {

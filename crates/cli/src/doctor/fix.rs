@@ -1,13 +1,9 @@
-//! What to type to install something, by the system's own name.
-//!
-//! Owns the packages of each family of Linux systems.
-//! Does not install anything.
+//! The commands that install drivers and ffmpeg, by Linux distribution.
 
 use vramp::machine::Drivers;
 
 use crate::devices::what_to_install;
 
-/// The words for this system.
 pub(super) struct Fixes {
     family: Distribution,
 }
@@ -23,13 +19,13 @@ enum Distribution {
 }
 
 impl Fixes {
-    /// By what the system says of itself.
+    /// Reads `/etc/os-release`.
     pub(super) fn of(drivers: &Drivers) -> Fixes {
         let about = std::fs::read_to_string(drivers.at("/etc/os-release")).unwrap_or_default();
         Fixes { family: family(&about) }
     }
 
-    /// The loader and Mesa's drivers, those that compute on the cpu among them.
+    /// Installs the loader and Mesa's drivers, including the one that computes on the CPU.
     pub(super) fn vulkan(&self) -> String {
         let command = match self.family {
             Distribution::Debian => "sudo apt install libvulkan1 mesa-vulkan-drivers",
@@ -42,7 +38,7 @@ impl Fixes {
         command.to_owned()
     }
 
-    /// The same again, where files of it are missing.
+    /// Reinstalls the drivers, for when some of their files are missing.
     pub(super) fn vulkan_again(&self) -> String {
         match self.family {
             Distribution::Debian => "sudo apt install --reinstall mesa-vulkan-drivers".to_owned(),
@@ -65,7 +61,7 @@ impl Fixes {
     }
 }
 
-/// `ID=` and `ID_LIKE=` of os-release.
+/// Reads `ID=` and `ID_LIKE=` of os-release.
 fn family(about: &str) -> Distribution {
     let value = |key: &str| about.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     let names = format!("{} {}", value("ID="), value("ID_LIKE=")).replace(['"', '\''], "");

@@ -1,10 +1,10 @@
-//! Drivers, the variables that steer them, and who may open the hardware.
+//! Checks of graphics drivers, of the variables that control them, and of permissions on device nodes.
 //!
-//! Owns these checks, over a tree of files and an environment that tests can make.
-//! Does not load a driver: which adapters answered comes from outside.
+//! The checks use the same driver directories and variables as the stored list of adapters ([`Drivers`]), over a root
+//! and an environment that tests replace. They load no driver: the caller passes the adapters that were found.
 //!
-//! Always: a variable that names what is not there is a problem, since nothing works until it is changed; a machine
-//! without a graphics card has none.
+//! A variable that names a missing file is a problem, since nothing works until it is changed. A missing graphics card
+//! is not.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use vramp::machine::{Driver, Drivers};
 use super::HealthCheck;
 use super::fix::Fixes;
 
-/// Variables of wgpu that vramp does not read, and what does the same.
+/// Variables of wgpu that vramp does not read, and the options that do the same.
 const NOT_READ: [(&str, &str); 3] =
     [("WGPU_BACKEND", "--backend API"), ("WGPU_ADAPTER_NAME", "--device NAME"), ("WGPU_POWER_PREF", "--device N")];
-/// Variables by which the Vulkan loader leaves drivers out.
+/// Variables that make the Vulkan loader skip drivers.
 const FILTERS: [&str; 2] = ["VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"];
 
-/// What graphics depends on outside of the process.
+/// The files and variables that graphics depends on.
 pub(super) struct Surroundings {
     pub(super) drivers: Drivers,
-    /// Tries to open a device node.
+    /// Tries to open a device node. Tests replace it.
     may_open: fn(&Path) -> io::Result<()>,
 }
 
@@ -34,7 +34,7 @@ impl Surroundings {
         Surroundings { drivers: Drivers::of_this_machine(), may_open }
     }
 
-    /// What can be opened to compute on hardware.
+    /// The device nodes of graphics hardware.
     fn nodes(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.drivers.at("/dev/dri")).into_iter().flatten().flatten();
         let is_node =
@@ -45,7 +45,7 @@ impl Surroundings {
     }
 }
 
-/// Variables that cannot work, or do not do what they seem to.
+/// Checks variables that cannot work, or that have no effect.
 pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     let drivers = &here.drivers;
     let mut checks = Vec::new();
@@ -56,26 +56,26 @@ pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
         let unset = format!("unset {name}");
         checks.push(match &missing[..] {
             [] => HealthCheck::ok(name, format!("names {}", shown.join(", "))),
-            [one] => HealthCheck::problem(name, format!("names {one}, which is not there"), unset),
-            many => HealthCheck::problem(name, format!("names {}, which are not there", many.join(", ")), unset),
+            [one] => HealthCheck::problem(name, format!("names {one}, which does not exist"), unset),
+            many => HealthCheck::problem(name, format!("names {}, which do not exist", many.join(", ")), unset),
         });
     }
     for (name, instead) in NOT_READ {
         if let Some(value) = drivers.var(name) {
-            let words = format!("is set to `{}`; vramp does not read it, {instead} does that", value.display());
+            let words = format!("is set to `{}`; vramp does not read it; use {instead}", value.display());
             checks.push(HealthCheck::warning(name, words).fix(format!("unset {name}")));
         }
     }
     for name in FILTERS {
         if let Some(value) = drivers.var(name) {
-            let words = format!("is set to `{}`: the loader leaves drivers out", value.display());
+            let words = format!("is set to `{}`: the loader skips drivers", value.display());
             checks.push(HealthCheck::warning(name, words).fix(format!("unset {name}")));
         }
     }
     checks
 }
 
-/// The loader, the drivers that it would find, and device nodes.
+/// Checks the loader, the drivers that it would find, and device nodes.
 pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Vec<HealthCheck> {
     let answers = adapters.iter().any(|adapter| adapter.backend == Backend::Vulkan);
     let mut checks = vec![loader(here, answers, fixes)];
@@ -84,22 +84,22 @@ pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) ->
     checks
 }
 
-/// Which adapters answered.
+/// Checks which adapters were found.
 pub(super) fn adapter(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> HealthCheck {
     let is_linux = cfg!(target_os = "linux");
     let install = || if is_linux { fixes.vulkan() } else { crate::devices::what_to_install().to_owned() };
     let sees_none = is_linux && here.nodes().is_empty();
     let Some(first) = adapters.first() else {
-        return HealthCheck::warning("adapter", "none answers: everything runs on the cpu").fix(install());
+        return HealthCheck::warning("adapter", "none found: everything runs on the CPU").fix(install());
     };
     if first.kind != AdapterKind::Software {
         return HealthCheck::ok("adapter", first.to_string());
     }
-    let words = format!("only software: {} ({}) computes on the cpu", first.name, first.backend);
+    let words = format!("only software: {} ({}) computes on the CPU", first.name, first.backend);
     if sees_none {
         return HealthCheck::warning(
             "adapter",
-            format!("{words}; this system shows no graphics hardware (no /dev/dri/renderD*)"),
+            format!("{words}; this system has no graphics hardware (no /dev/dri/renderD*)"),
         );
     }
     HealthCheck::warning("adapter", words).fix(install())
@@ -108,7 +108,7 @@ pub(super) fn adapter(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) 
 fn loader(here: &Surroundings, answers: bool, fixes: &Fixes) -> HealthCheck {
     match here.drivers.library("libvulkan.so.1") {
         Some(file) => HealthCheck::ok("loader", file.display().to_string()),
-        None if answers => HealthCheck::ok("loader", "Vulkan answers"),
+        None if answers => HealthCheck::ok("loader", "Vulkan works"),
         None => {
             let folders: Vec<String> =
                 here.drivers.library_folders().iter().map(|folder| folder.display().to_string()).collect();
@@ -123,10 +123,9 @@ fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<HealthChe
     let whole = drivers.iter().filter(|driver| driver.library.is_some()).count();
     let mut checks = Vec::new();
     if drivers.is_empty() && !answers {
-        // Where a variable names them, that has been said.
+        // If a variable names the drivers, `variables` has already reported it.
         let named = here.drivers.named().iter().any(|(name, _)| *name != "VK_ADD_DRIVER_FILES");
-        let words =
-            if named { "none is left by the variables above" } else { "no driver is described in vulkan/icd.d" };
+        let words = if named { "the variables above leave no driver" } else { "vulkan/icd.d describes no driver" };
         let check = HealthCheck::warning("drivers", words);
         checks.push(if named { check } else { check.fix(fixes.vulkan()) });
     } else if whole > 0 {
@@ -135,7 +134,7 @@ fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<HealthChe
         checks.push(HealthCheck::ok("drivers", names.join(", ")));
     }
     for driver in drivers.iter().filter(|driver| driver.library.is_none()) {
-        let words = format!("{} names {}, which is not there", driver.description.display(), driver.names);
+        let words = format!("{} names {}, which does not exist", driver.description.display(), driver.names);
         let again = fixes.vulkan_again();
         let check = if answers {
             HealthCheck::warning("drivers", words).fix(again)
@@ -147,7 +146,7 @@ fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<HealthChe
     checks
 }
 
-/// Whether hardware that is there may be opened.
+/// Checks whether the process may open the graphics hardware.
 fn permission(here: &Surroundings, adapters: &[Adapter]) -> Option<HealthCheck> {
     let nodes = here.nodes();
     let refused: Vec<(&PathBuf, io::Error)> =
@@ -174,7 +173,7 @@ fn permission(here: &Surroundings, adapters: &[Adapter]) -> Option<HealthCheck> 
     })
 }
 
-/// The group that a file belongs to, by name.
+/// The name of the group that owns a file.
 #[cfg(unix)]
 fn group_of(drivers: &Drivers, file: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,7 +1,4 @@
-//! What vramp finds on the host: instructions, threads, a terminal, a cache folder, ffmpeg.
-//!
-//! Owns these checks.
-//! Does not look at graphics.
+//! Checks of the host: vector instructions, threads, the terminal, the cache directory and ffmpeg.
 
 use std::fs;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -14,7 +11,6 @@ use super::HealthCheck;
 use super::fix::Fixes;
 use crate::page;
 
-/// Instructions and threads.
 pub(super) fn cpu() -> HealthCheck {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
@@ -22,22 +18,21 @@ pub(super) fn cpu() -> HealthCheck {
     HealthCheck::ok("cpu", format!("{threads}, vector instructions: {}", levels.join(", ")))
 }
 
-/// What is shown while a pipeline runs.
 pub(super) fn terminal() -> HealthCheck {
     HealthCheck::ok(
         "terminal",
         match (page::is_watched(), io::stderr().is_terminal()) {
-            (true, _) => "standard error is one: a run shows a line that changes",
-            (false, true) => "TERM=dumb: a run shows no line that changes",
-            (false, false) => "standard error is none: a run shows no line that changes",
+            (true, _) => "standard error is a terminal: a run shows a live line",
+            (false, true) => "TERM=dumb: a run shows no live line",
+            (false, false) => "standard error is not a terminal: a run shows no live line",
         },
     )
 }
 
-/// Whether anything can be remembered between runs.
+/// Checks whether results can be stored between runs.
 pub(super) fn cache() -> HealthCheck {
     let Some(folder) = machine::cache_folder() else {
-        let words = "the system names no folder for caches, so that every run asks drivers anew (25 to 250 ms)";
+        let words = "the system has no cache directory, so every run queries the drivers again (25 to 250 ms)";
         return HealthCheck::warning("cache", words).fix("export XDG_CACHE_HOME=\"$PWD/cache\"");
     };
     let Err((at, error)) = try_to_write(&folder) else {
@@ -50,15 +45,14 @@ pub(super) fn cache() -> HealthCheck {
         _ if std::env::var_os("XDG_CACHE_HOME").is_some() => "unset XDG_CACHE_HOME".to_owned(),
         _ => "export XDG_CACHE_HOME=\"$PWD/cache\"".to_owned(),
     };
-    let words = format!("{}: {error}; every run asks drivers anew (25 to 250 ms)", folder.display());
+    let words = format!("{}: {error}; every run queries the drivers again (25 to 250 ms)", folder.display());
     HealthCheck::warning("cache", words).fix(fix)
 }
 
-/// What videos are read with.
 pub(super) fn ffmpeg(fixes: &Fixes) -> HealthCheck {
     let missing: Vec<&str> = ["ffmpeg", "ffprobe"].into_iter().filter(|name| find_program(name).is_none()).collect();
     if missing.is_empty() {
-        return HealthCheck::ok("ffmpeg", "ffmpeg and ffprobe are there");
+        return HealthCheck::ok("ffmpeg", "ffmpeg and ffprobe are in PATH");
     }
     let registry = vramp::registry();
     let wanting: Vec<&str> = registry
@@ -69,14 +63,14 @@ pub(super) fn ffmpeg(fixes: &Fixes) -> HealthCheck {
         .collect();
     let missing = if let [one] = missing[..] { format!("no {one}") } else { "neither ffmpeg nor ffprobe".to_owned() };
     if wanting.is_empty() {
-        let words = format!("{missing} in PATH; optional: only the planning of `video` files asks ffprobe");
+        let words = format!("{missing} in PATH; optional: only plans of `video` files use ffprobe");
         return HealthCheck::ok("ffmpeg", words).fix(fixes.ffmpeg());
     }
-    HealthCheck::warning("ffmpeg", format!("{missing} in PATH, which {} want", wanting.join(" and ")))
+    HealthCheck::warning("ffmpeg", format!("{missing} in PATH; needed by {}", wanting.join(" and ")))
         .fix(fixes.ffmpeg())
 }
 
-/// Writes something there and takes it away again; where that fails, what stands in the way.
+/// Creates and removes a file in the directory. On failure returns the path that is the obstacle.
 fn try_to_write(folder: &Path) -> Result<(), (PathBuf, io::Error)> {
     let existing = || folder.ancestors().find(|path| path.exists()).unwrap_or(folder).to_owned();
     fs::create_dir_all(folder).map_err(|error| (existing(), error))?;

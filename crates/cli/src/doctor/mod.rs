@@ -1,10 +1,8 @@
-//! `vramp doctor`: what works on this machine, and what to type where something does not.
+//! `vramp doctor`: checks what works on this machine, and says what to type if something does not.
 //!
-//! Owns the command: which checks there are, their order, how they are told, and what they mean for the exit code.
-//! Does not repair anything.
-//!
-//! Always: a problem says what to type; a check that ends well was really made: the adapter is opened and its pixels are
-//! compared with the cpu's.
+//! Something that cannot work until the user changes it is a problem; something that is only missing is a warning.
+//! Every problem says what to type. The last check is a real one: it opens the adapter that a run would use, and
+//! `vramp::verify` compares its pixels with the CPU's.
 
 mod fix;
 mod graphics;
@@ -36,30 +34,27 @@ pub(crate) fn run(json: bool) -> Result<(), CliError> {
     }
     match problems {
         0 => Ok(()),
-        1 => Err(CliError::Failed(anyhow!("there is 1 problem"))),
-        _ => Err(CliError::Failed(anyhow!("there are {problems} problems"))),
+        1 => Err(CliError::Failed(anyhow!("1 problem found"))),
+        _ => Err(CliError::Failed(anyhow!("{problems} problems found"))),
     }
 }
 
-/// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum CheckState {
-    /// As it should be, or as it may be.
     Ok,
-    /// Something could be better; vramp works without it.
+    /// Not ideal; vramp works without it.
     Warning,
-    /// Something is set up so that it cannot work.
+    /// Cannot work until the user changes it.
     Problem,
 }
 
-/// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct HealthCheck {
     name: &'static str,
     state: CheckState,
     words: String,
-    /// What to type.
+    /// The command to type.
     fix: Option<String>,
 }
 
@@ -72,7 +67,7 @@ impl HealthCheck {
         HealthCheck { name, state: CheckState::Warning, words: words.into(), fix: None }
     }
 
-    /// A problem cannot be told without what to type.
+    /// A problem always has a fix.
     fn problem(name: &'static str, words: impl Into<String>, fix: impl Into<String>) -> HealthCheck {
         HealthCheck { name, state: CheckState::Problem, words: words.into(), fix: Some(fix.into()) }
     }

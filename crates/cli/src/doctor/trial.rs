@@ -1,7 +1,4 @@
-//! The trial: a small pipeline on the cpu and on the device, compared.
-//!
-//! Owns which pipeline that is and what its results mean.
-//! Does not compare: the library does.
+//! The trial: runs a small pipeline on the CPU and on the device, and compares the results with `vramp::verify`.
 
 use vramp::gpu::Device;
 use vramp::machine;
@@ -10,10 +7,10 @@ use vramp::verify::{ComparisonKind, ComparisonResult, Options, Verified, verify}
 use super::HealthCheck;
 use crate::run::counted;
 
-/// Small, with a kernel that looks at neighbours and one that is fused to it.
+/// Small, with a kernel that reads neighbours and one that is fused to it.
 const PIPELINE: &str = "pattern size=64x48 frames=2 ! blur ! invert ! null";
 
-/// Runs it: on the cpu, and where there are adapters, on the one that a run would take.
+/// Runs the pipeline on the CPU and, if there are adapters, on the one that a run would use.
 pub(super) fn checks(has_adapters: bool) -> Vec<HealthCheck> {
     let opened = has_adapters.then(|| machine::choose().open());
     let (device, refused) = match opened {
@@ -28,11 +25,11 @@ pub(super) fn checks(has_adapters: bool) -> Vec<HealthCheck> {
         Ok(verified) => verified,
         Err(why) => return vec![HealthCheck::problem("trial", why, format!("vramp run '{PIPELINE}' --cpu -v"))],
     };
-    let mut checks = vec![told("trial on cpu", &verified, "the cpu", |what| what == ComparisonKind::FusedOnCpu)];
+    let mut checks = vec![check_of("trial on cpu", &verified, "the CPU", |what| what == ComparisonKind::FusedOnCpu)];
     checks.extend(refused);
     if let Some(device) = device {
         let name = format!("{} ({})", device.adapter().name, device.adapter().backend);
-        checks.push(told("trial on gpu", &verified, &name, |what| what != ComparisonKind::FusedOnCpu));
+        checks.push(check_of("trial on gpu", &verified, &name, |what| what != ComparisonKind::FusedOnCpu));
     }
     checks
 }
@@ -44,17 +41,20 @@ fn tried(device: Option<&Device>) -> Result<Verified, String> {
     verify(&spec, &registry, &options).map_err(|error| error.to_string())
 }
 
-/// What came of the comparisons of one kind.
-fn told(name: &'static str, verified: &Verified, on: &str, which: impl Fn(ComparisonKind) -> bool) -> HealthCheck {
+/// The result of the comparisons of one kind.
+fn check_of(name: &'static str, verified: &Verified, on: &str, which: impl Fn(ComparisonKind) -> bool) -> HealthCheck {
     let checks: Vec<_> = verified.comparisons.iter().filter(|check| which(check.kind)).collect();
     if let Some(different) = checks.iter().find(|check| matches!(check.result, ComparisonResult::Different(_))) {
-        let fix = format!("vramp run '{PIPELINE}' --verify -v, and stay with --cpu until its driver is updated");
-        return HealthCheck::problem(name, format!("{on} computes something else: {different}"), fix);
+        let fix = format!("vramp run '{PIPELINE}' --verify -v, and use --cpu until its driver is updated");
+        return HealthCheck::problem(name, format!("{on} computes different pixels: {different}"), fix);
     }
     let equal = checks.iter().filter(|check| matches!(check.result, ComparisonResult::Equal { .. })).count();
     if equal == 0 {
         return HealthCheck::warning(name, format!("{on}: nothing could be compared"));
     }
-    let against = if name == "trial on gpu" { "the cpu's" } else { "those of every handler by itself" };
-    HealthCheck::ok(name, format!("{on} ran `{PIPELINE}`; its pixels are {against} ({})", counted(equal, "comparison")))
+    let against = if name == "trial on gpu" { "those of the CPU" } else { "those of every handler alone" };
+    HealthCheck::ok(
+        name,
+        format!("{on} ran `{PIPELINE}`; its pixels equal {against} ({})", counted(equal, "comparison")),
+    )
 }

@@ -1,7 +1,4 @@
-//! What can be said about an entry, in words that the text and the JSON share.
-//!
-//! Owns the wording of kernels, ports, rules and the settings that every handler has.
-//! Does not lay anything out.
+//! The facts about an entry, as text that the table, the page and the JSON share.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +9,17 @@ use vramp::plan::catalog::{
 use vramp::plan::{ANY_SIDE, DType, Format, Interval, OnError, Until};
 use vramp::runtime::Registry;
 
-/// How far it is built, by the rule that a run is refused with: transfers are the runtime's own, everything else needs
-/// somebody who makes it.
+/// Whether the handler can run, by the same rule that a run uses: the runtime implements transfers, everything else
+/// needs a maker.
 pub(super) fn status(entry: &Entry, registry: &Registry) -> &'static str {
     if registry.runs(entry) { "runs" } else { "plan only" }
 }
 
-/// The spaces it has an implementation for, best first.
+/// The memory spaces with an implementation, best first.
 pub(super) fn spaces(entry: &Entry) -> Vec<&'static str> {
     entry.spaces.iter().map(|s| s.name()).collect()
 }
 
-/// The kinds of kernel it can have.
 pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
     let all: Vec<KernelDesc> = match entry.kernel {
         KernelRule::None => Vec::new(),
@@ -36,10 +32,10 @@ pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
     kinds.into_iter().map(KernelKind::name).collect()
 }
 
-/// Its kernel in words: the kind, and what it depends on.
+/// The kernel as text: its kind, and the settings that it depends on.
 pub(super) fn kernel(entry: &Entry) -> String {
     match entry.kernel {
-        KernelRule::None => "none: it moves, holds, reads or writes frames".to_owned(),
+        KernelRule::None => "none: moves, holds, reads or writes frames".to_owned(),
         KernelRule::Always(kernel) | KernelRule::Reading(kernel, _) if kernel.dispatches == 1 => {
             kernel.kind.name().to_owned()
         }
@@ -54,7 +50,6 @@ pub(super) fn kernel(entry: &Entry) -> String {
     }
 }
 
-/// The type of a port as one word.
 pub(super) fn port_type(media: &PortMedia) -> &'static str {
     match media {
         PortMedia::Video { .. } => "video",
@@ -63,7 +58,7 @@ pub(super) fn port_type(media: &PortMedia) -> &'static str {
     }
 }
 
-/// The formats or element types a port allows, best first.
+/// The formats or element types that a port accepts, best first.
 pub(super) fn formats(media: &PortMedia) -> Vec<&'static str> {
     match media {
         PortMedia::Video { formats, .. } => formats.iter().map(|f| Format::name(*f)).collect(),
@@ -72,7 +67,7 @@ pub(super) fn formats(media: &PortMedia) -> Vec<&'static str> {
     }
 }
 
-/// The sizes a port allows, in words.
+/// The sizes that a port accepts.
 pub(super) fn sizes(media: &PortMedia) -> String {
     let side = |span: &Interval<u32>| match (span.min, span.max) {
         (min, max) if min == max => min.to_string(),
@@ -89,7 +84,7 @@ pub(super) fn sizes(media: &PortMedia) -> String {
     }
 }
 
-/// Where an output's format, size and rate come from.
+/// The rules for an output's format, size and rate.
 pub(super) fn origin(output: &Output) -> [String; 3] {
     let format = match output.format {
         FormatRule::Declared => "declared".to_owned(),
@@ -116,7 +111,7 @@ pub(super) fn origin(output: &Output) -> [String; 3] {
     [format, size, rate]
 }
 
-/// How many frames later frames leave; none if at once.
+/// By how many frames the handler delays its output; `None` if it does not.
 pub(super) fn latency(entry: &Entry) -> Option<String> {
     let frames = match entry.delay {
         Frames::Fixed(0) => return None,
@@ -130,7 +125,7 @@ pub(super) fn latency(entry: &Entry) -> Option<String> {
     }
 }
 
-/// Which frames it lets pass; none if all.
+/// Which frames the handler passes on; `None` if all.
 pub(super) fn keeps(entry: &Entry) -> Option<String> {
     match entry.every {
         Frames::Fixed(1) => None,
@@ -139,7 +134,6 @@ pub(super) fn keeps(entry: &Entry) -> Option<String> {
     }
 }
 
-/// A setting as it is shown.
 pub(super) struct SettingRow {
     pub(super) name: &'static str,
     pub(super) takes: String,
@@ -150,7 +144,7 @@ pub(super) struct SettingRow {
     pub(super) about: String,
 }
 
-/// Its own settings.
+/// The settings of this handler alone.
 pub(super) fn settings(entry: &Entry) -> Vec<SettingRow> {
     let shown = |s: &Setting| SettingRow {
         name: s.name,
@@ -167,7 +161,7 @@ pub(super) fn settings(entry: &Entry) -> Vec<SettingRow> {
     entry.settings.iter().map(shown).collect()
 }
 
-/// The settings that it has because every handler has them.
+/// The settings that every handler has.
 pub(super) fn universal(entry: &Entry) -> Vec<SettingRow> {
     let shown = |name, takes: String, default: Option<&str>, about: &str| SettingRow {
         name,
@@ -178,14 +172,14 @@ pub(super) fn universal(entry: &Entry) -> Vec<SettingRow> {
         bare: false,
         about: about.to_owned(),
     };
-    let counted = format!("what references call it; {0}0, {0}1, ... if not given", entry.name);
+    let counted = format!("name for references; defaults to {0}0, {0}1, ...", entry.name);
     let mut all = vec![
         shown("name", "a letter, then letters, digits, - and _".to_owned(), None, &counted),
         shown(
             "on-error",
             format!("one of {}", OnError::ALL.map(OnError::name).join(", ")),
             Some(OnError::default().name()),
-            "what happens when it fails on a frame",
+            "action after a failed frame",
         ),
     ];
     if entry.inputs.len() > 1 {
@@ -194,13 +188,13 @@ pub(super) fn universal(entry: &Entry) -> Vec<SettingRow> {
             "lead",
             format!("one of {}", names.join(", ")),
             names.first().copied(),
-            "the input whose frames it follows",
+            "input that sets the pace",
         ));
         all.push(shown(
             "until",
             format!("one of {}", Until::ALL.map(Until::name).join(", ")),
             Some(Until::default().name()),
-            "lead: it ends with its lead; shortest: at the earliest end of all its inputs",
+            "end of the output: that of the lead input, or the earliest end of all inputs",
         ));
     }
     all

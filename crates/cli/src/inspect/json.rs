@@ -1,7 +1,6 @@
-//! Entries for programs.
+//! The JSON of `vramp inspect --json`: `{"handlers": [...]}`, for one handler as for all.
 //!
-//! Owns the shape of `vramp inspect --json`: `{"handlers": [...]}`, for one handler as for all.
-//! Does not leave keys out: what does not apply is null or empty.
+//! Every key is always present; a value that does not apply is null or empty.
 
 use serde::Serialize;
 use vramp::plan::catalog::Entry;
@@ -11,7 +10,7 @@ use super::facts::{self, SettingRow};
 
 pub(super) fn line(entries: &[&Entry], registry: &Registry) -> String {
     let handlers: Vec<InspectedHandlerJson> = entries.iter().map(|e| InspectedHandlerJson::of(e, registry)).collect();
-    serde_json::to_string(&InspectJson { handlers }).expect("strings and truth values can be written as JSON")
+    serde_json::to_string(&InspectJson { handlers }).expect("strings and booleans serialize to JSON")
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,4 @@
-//! `vramp inspect`: what handlers there are and what each declares.
-//!
-//! Owns the command and the search for the handler asked for.
-//! Does not know a single handler: all comes from the catalogue.
+//! `vramp inspect`: lists the handlers of the catalogue, or shows one with its ports and settings.
 
 mod facts;
 mod json;
@@ -21,11 +18,11 @@ pub(crate) fn run(handler: Option<&str>, json: bool, registry: &Registry) -> Res
         Some(name) => catalog.named(name).collect(),
     };
     if let (Some(name), true) = (handler, entries.is_empty()) {
-        let way_out = match catalog.nearest(name) {
+        let help = match catalog.nearest(name) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`vramp inspect` lists them all".to_owned(),
         };
-        return Err(CliError::Wrong(anyhow!("unknown handler `{name}`; {way_out}")));
+        return Err(CliError::Wrong(anyhow!("unknown handler `{name}`; {help}")));
     }
     let colour = page::colour_on_stdout();
     let mut shown = match (json, handler) {

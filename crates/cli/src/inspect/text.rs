@@ -1,9 +1,6 @@
-//! Entries for people.
+//! Layout of the table of all handlers, and of the page about one.
 //!
-//! Owns the layout of the table of all handlers and of the page about one.
-//! Does not word the facts.
-//!
-//! Always: no line ends in a space; without colour there is no escape code.
+//! No line ends in a space; without colour there are no escape codes.
 
 use std::fmt::Write as _;
 
@@ -12,7 +9,7 @@ use vramp::runtime::Registry;
 
 use super::facts::{self, SettingRow};
 
-/// One line for each handler, by family.
+/// One line per handler, by family.
 pub(super) fn table(entries: &[&Entry], registry: &Registry, colour: bool) -> String {
     let rows: Vec<(Family, [String; 5])> = entries
         .iter()
@@ -47,7 +44,7 @@ pub(super) fn table(entries: &[&Entry], registry: &Registry, colour: bool) -> St
     out
 }
 
-/// All about one handler.
+/// The page about one handler.
 pub(super) fn detail(entry: &Entry, registry: &Registry, colour: bool) -> String {
     let mut out = String::new();
     let head = bold(entry.name, colour);
@@ -64,10 +61,10 @@ pub(super) fn detail(entry: &Entry, registry: &Registry, colour: bool) -> String
         fact("rate", &keeps);
     }
     if entry.live {
-        fact("live", "it cannot be made to wait; links behind it keep the newest frame");
+        fact("live", "cannot wait; links after it keep the newest frame");
     }
     if entry.stateful {
-        fact("state", "a frame's result depends on the frames before it");
+        fact("state", "the result of a frame depends on earlier frames");
     }
     fact("example", entry.example);
     ports(&mut out, entry, colour);
@@ -82,7 +79,7 @@ fn ports(out: &mut String, entry: &Entry, colour: bool) {
             .inputs
             .iter()
             .map(|port| {
-                let needed = if port.required { "" } else { "need not be linked" };
+                let needed = if port.required { "" } else { "optional" };
                 [port.name.to_owned(), carries(&port.media), facts::sizes(&port.media), needed.to_owned()]
             })
             .collect();
@@ -111,13 +108,13 @@ fn settings(out: &mut String, entry: &Entry, colour: bool) {
         push_rows(out, &cells(facts::settings(entry)));
     }
     for group in entry.one_of {
-        let _ = writeln!(out, "    exactly one of {} has to be given", group.join(", "));
+        let _ = writeln!(out, "    exactly one of {} is required", group.join(", "));
     }
     if let Some(bare) = entry.bare {
         let _ = writeln!(out, "    `{bare}` may be given without its key: `{} VALUE`", entry.name);
     }
     if entry.open_settings {
-        out.push_str("    settings that are not listed are passed on to its own code\n");
+        out.push_str("    other settings are passed on to its own code\n");
     }
     let several = if entry.inputs.len() > 1 { " with several inputs" } else { "" };
     let _ = writeln!(out, "\n  {}", bold(&format!("settings of every handler{several}"), colour));

@@ -1,10 +1,7 @@
-//! Budgets: whether frames needed more than they may.
+//! Compares a report with the budgets of `--budget`.
 //!
-//! Owns the comparison and its words.
-//! Does not count.
-//!
-//! Always: steady state is judged where there is one; a run without one is judged as a whole, and that is said; a run
-//! without a single frame keeps no budget.
+//! The steady state is judged if there is one. A run without one is judged as a whole, with a warning. A run without a
+//! single frame meets no budget.
 
 use vramp::runtime::Report;
 use vramp::runtime::observe::{PerFrame, RunCounters};
@@ -13,10 +10,9 @@ use crate::args::{DROPS, SharedFlags};
 use crate::failure::CliError;
 use crate::page;
 
-/// Differences that come from adding up fractions.
+/// Tolerance for rounding in sums of fractions.
 const ROUNDING: f64 = 1e-9;
 
-/// Compares a report with every budget that was given.
 pub(crate) fn check(flags: &SharedFlags, report: &Report) -> Result<(), CliError> {
     let limits: Vec<(&'static str, f64)> = flags.budget.iter().flat_map(|budget| budget.limits.clone()).collect();
     if limits.is_empty() {
@@ -24,13 +20,13 @@ pub(crate) fn check(flags: &SharedFlags, report: &Report) -> Result<(), CliError
     }
     if report.frames == 0 {
         return Err(CliError::Budget(vec![
-            "budget: no frame arrived at a sink, so there is nothing to judge".to_owned(),
+            "budget: no frame arrived at a sink, so the budget cannot be checked".to_owned(),
         ]));
     }
     let steady = report.steady.frames > 0;
     if !steady && !flags.quiet {
         page::warning(&format!(
-            "{} frames are too few for a steady state: the budget is judged over the whole run, its start included",
+            "{} frames are too few for a steady state: the budget is checked over the whole run, including its start",
             report.frames
         ));
     }
@@ -38,13 +34,16 @@ pub(crate) fn check(flags: &SharedFlags, report: &Report) -> Result<(), CliError
     let broken = limits.into_iter().filter_map(|(name, limit)| {
         let Some(measured) = measured(name, &figures, report) else {
             return Some(format!(
-                "budget: {name} cannot be judged, because this program does not count allocations; set \
+                "budget: {name} cannot be checked, because this program does not count allocations; help: set \
                  vramp::runtime::CountingAllocator as its global allocator"
             ));
         };
         let over = if steady && name != DROPS { figures.frames } else { report.frames };
         (measured > limit + ROUNDING).then(|| {
-            format!("budget broken: {name} {} a frame, at most {limit} allowed (over {over} frames)", rounded(measured))
+            format!(
+                "budget exceeded: {name} {} per frame, at most {limit} allowed (over {over} frames)",
+                rounded(measured)
+            )
         })
     });
     match broken.collect::<Vec<_>>() {
@@ -60,14 +59,14 @@ fn measured(name: &str, figures: &PerFrame, report: &Report) -> Option<f64> {
     }
 }
 
-/// Four digits behind the point, without those that say nothing.
+/// Formats with up to four decimals, without trailing zeros.
 fn rounded(figure: f64) -> String {
     let text = format!("{figure:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.').to_owned();
     if text == "0" { format!("{figure:e}") } else { text }
 }
 
-/// The counters of a whole run, per frame.
+/// Averages per frame over the whole run.
 fn whole(counted: &RunCounters, frames: u64) -> PerFrame {
     let per_frame = |count: u64| count as f64 / frames.max(1) as f64;
     PerFrame {

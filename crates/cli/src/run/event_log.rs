@@ -1,7 +1,7 @@
-//! Events of a run, kept while something else draws on the terminal, and printed when the run has ended.
+//! Events of a run, kept while the terminal shows something else, and printed after the run.
 //!
-//! Holds a bounded number of messages and counts the rest. Changes of the frame size are always kept, one line for each
-//! source: a folder of pictures of many sizes would otherwise print one line for each picture.
+//! Keeps a bounded number of messages and counts the rest. Changes of the frame size are always kept, one line per
+//! source: a folder of images of many sizes would otherwise print one line per image.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use vramp::runtime::{Listener, RunEvent};
 
 use super::live::{Message, message};
 
-/// How many messages are kept. The first ones, since they explain the others.
+/// Maximum number of messages kept. The log keeps the first ones, since they explain the others.
 const MAX_MESSAGES: usize = 200;
 
-/// Messages for later. Clones share them.
+/// Stored messages. Clones share them.
 #[derive(Clone)]
 pub(crate) struct EventLog {
     begun: Instant,
@@ -25,13 +25,13 @@ pub(crate) struct EventLog {
 #[derive(Default)]
 struct LogEntries {
     messages: Vec<(Duration, Message)>,
-    /// Messages beyond the limit.
+    /// Number of messages beyond the limit.
     more: usize,
-    /// By source, when its frames last changed their size.
+    /// Size changes by source, with the time of the last one.
     resized: BTreeMap<String, (Duration, SizeChanges)>,
 }
 
-/// How often the frames of one source changed their size.
+/// Counts the size changes of one source.
 #[derive(Clone, Copy)]
 struct SizeChanges {
     count: u64,
@@ -44,7 +44,6 @@ impl EventLog {
         EventLog { begun: Instant::now(), entries: Arc::default() }
     }
 
-    /// A listener that keeps every event that has a message.
     pub(crate) fn listener(&self) -> Listener {
         let log = self.clone();
         Arc::new(move |event: &RunEvent| {
@@ -65,7 +64,6 @@ impl EventLog {
         }
     }
 
-    /// Counts a change of the frame size; returns false for any other event.
     pub(crate) fn count_resize(&self, event: &RunEvent) -> bool {
         let RunEvent::Replanned { handler, frame, size } = event else { return false };
         let (now, mut entries) = (self.begun.elapsed(), self.lock());
@@ -77,7 +75,7 @@ impl EventLog {
         true
     }
 
-    /// The messages so far, each with the time since the log was made.
+    /// The messages so far, each with the time since the log was created.
     pub(crate) fn all(&self) -> Vec<(Duration, String)> {
         let entries = self.lock();
         let messages = entries.messages.iter().map(|(at, message)| (*at, message.text().to_owned()));
@@ -102,7 +100,7 @@ impl EventLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, LogEntries> {
-        // No method panics while it has changed half of the entries.
+        // No method panics halfway through a change of the entries.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,9 +110,7 @@ impl SizeChanges {
         let SizeChanges { count, first_frame, size } = self;
         match count {
             1 => format!("frames of {source} are {size} from frame {first_frame} on: planned again"),
-            _ => format!(
-                "frames of {source} changed their size {count} times, to {size} at last: planned again each time"
-            ),
+            _ => format!("frames of {source} changed size {count} times, last to {size}: planned again each time"),
         }
     }
 }
@@ -156,6 +152,6 @@ mod tests {
         resize(3);
         assert_eq!(words(), ["frames of image0 are 4x5 from frame 3 on: planned again"]);
         (4..22).for_each(resize);
-        assert_eq!(words(), ["frames of image0 changed their size 19 times, to 4x23 at last: planned again each time"]);
+        assert_eq!(words(), ["frames of image0 changed size 19 times, last to 4x23: planned again each time"]);
     }
 }

@@ -1,8 +1,8 @@
-//! Progress and messages of a run on standard error: the live line of a terminal, the lines of a pipe, and the wording of
-//! events. Errors that end a run are not printed here, they are its result.
+//! Progress and messages of a run on standard error: a live line on a terminal, plain lines otherwise, and the texts of
+//! events. An error that ends a run is its result and is not printed here.
 //!
-//! Invariants: at most one line of progress a second; messages never break the live line; if a sink draws on the
-//! terminal there is no progress, and messages wait for the end of the run; a quiet run prints nothing.
+//! Invariants: at most one line of progress per second. Messages never break the live line. If a sink draws on the
+//! terminal there is no progress, and messages wait for the end of the run. A quiet run prints nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,12 +17,11 @@ use super::event_log::EventLog;
 use super::words::counted;
 use crate::page;
 
-/// What an event is worth to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Done, but not as asked.
+    /// The run continues, but not as requested.
     Warning(String),
-    /// Worth knowing, and not a problem.
+    /// Useful to know, but not a problem.
     Note(String),
 }
 
@@ -41,22 +40,19 @@ impl Message {
     }
 }
 
-/// How often the live line moves.
+/// Interval of the live line.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How much there is to do.
+/// The amount of work in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Total {
-    /// This many frames, all sources together.
+    /// Number of frames, summed over all sources.
     Frames(u64),
-    /// This long.
     Time(Duration),
-    /// Nobody knows.
     Unknown,
 }
 
 impl Total {
-    /// What a graph has to do under these limits.
     pub(crate) fn of(graph: &Graph, frames: Option<u64>, seconds: Option<Duration>) -> Total {
         let sources = graph.handlers().iter().filter(|handler| handler.entry.family == Family::Source);
         let frames = sources
@@ -73,7 +69,7 @@ impl Total {
     }
 }
 
-/// Tells people what happens.
+/// Prints progress and messages.
 #[derive(Clone)]
 pub(crate) struct Live {
     quiet: bool,
@@ -85,7 +81,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// For one run, in which a sink may draw into the terminal.
+    /// `drawn` is true if a sink draws on the terminal.
     pub(crate) fn new(quiet: bool, total: Total, drawn: bool) -> Live {
         let watched = !quiet && page::is_watched();
         let bar = (watched && !drawn).then(|| {
@@ -101,7 +97,7 @@ impl Live {
         Live { quiet, total, bar, log: EventLog::new(), drawn: watched && drawn }
     }
 
-    /// Shows the live line, where there is one.
+    /// Shows the live line, if there is one.
     pub(crate) fn begin(&self) {
         if let Some(bar) = &self.bar {
             bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -112,7 +108,7 @@ impl Live {
         }
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -120,7 +116,6 @@ impl Live {
         self.log.print();
     }
 
-    /// A listener that prints the events of a run.
     pub(crate) fn listener(&self) -> Listener {
         let live = self.clone();
         Arc::new(move |event: &RunEvent| live.hear(event))
@@ -158,10 +153,10 @@ impl Live {
     }
 }
 
-/// Moves a bar with the time; the run itself is heard of once a second only.
+/// Moves a bar with time; the run itself reports progress only once per second.
 fn follow(bar: ProgressBar, time: Duration) {
     let begun = Instant::now();
-    // Without a thread for it, the bar moves once a second.
+    // Without this thread the bar moves once per second.
     let _ = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
         while !bar.is_finished() {
             bar.set_position(millis(begun.elapsed().min(time)));
@@ -174,7 +169,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// One second of a run as a line.
+/// The progress of one second as a line.
 fn line(progress: &RunProgress, total: Total) -> String {
     format!("{:>4} s  {}", progress.elapsed.as_secs(), facts(progress, total))
 }
@@ -189,8 +184,8 @@ fn facts(progress: &RunProgress, total: Total) -> String {
     format!("{frames}  {fps:.1} fps{dropped}")
 }
 
-/// The message of an event. Errors that end the run have none, they are its result; changes of the frame size are counted
-/// by the [`EventLog`].
+/// The message of an event. Errors that end the run have none, because they are its result. The [`EventLog`] counts
+/// changes of the frame size.
 pub(super) fn message(event: &RunEvent) -> Option<Message> {
     match event {
         RunEvent::Reloaded { handler } => Some(Message::Note(format!("{handler}: reloaded"))),
@@ -212,8 +207,8 @@ fn warning(event: &RunEvent) -> Option<String> {
         | RunEvent::DeviceBack { .. } => None,
         RunEvent::Failed { handler, frame, error, policy } => {
             let then = match policy {
-                OnError::Retry => "the frame is tried once more",
-                _ => "the frame is left out",
+                OnError::Retry => "the frame is retried once",
+                _ => "the frame is skipped",
             };
             Some(format!("{handler} failed on frame {frame}: {error}; {then}, later failures are not reported"))
         }
@@ -237,7 +232,7 @@ fn warning(event: &RunEvent) -> Option<String> {
             let frames = counted(*lost as usize, "frame");
             let then = match on {
                 GoesOn::Device => "it was opened again",
-                GoesOn::Cpu => "the cpu goes on",
+                GoesOn::Cpu => "the CPU continues",
             };
             Some(format!("{reason}, with {frames} on it; {then}"))
         }
@@ -272,10 +267,10 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_run_is_not_said_while_it_runs() {
+    fn errors_that_end_a_run_are_not_messages() {
         let failed = |policy| RunEvent::Failed { handler: "a0".into(), frame: 7, error: "no".into(), policy };
         assert_eq!(message(&failed(OnError::Stop)), None);
         let skipped = message(&failed(OnError::Skip)).unwrap();
-        assert!(skipped.text().starts_with("a0 failed on frame 7: no; the frame is left out"), "{skipped:?}");
+        assert!(skipped.text().starts_with("a0 failed on frame 7: no; the frame is skipped"), "{skipped:?}");
     }
 }

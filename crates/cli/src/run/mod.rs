@@ -1,11 +1,8 @@
-//! `vramp run`: plans a pipeline and runs it.
+//! `vramp run`: plans a pipeline and runs it, or compares with `--verify`.
 //!
-//! Owns the command: what is refused before it starts, what is said when it has ended, and which of several reasons
-//! decides the exit code. With `--verify` it compares instead of running.
-//! Does not measure: the report comes from the library.
-//!
-//! Always: standard output gets the frames of a sink or one line of JSON, and nothing else; the report is printed
-//! however the run ends.
+//! This module refuses invalid requests before the run starts, prints the result, and chooses the exit code if there
+//! are several reasons for one. Standard output gets the frames of a sink or one line of JSON, and nothing else. The
+//! report is printed however the run ends.
 
 mod budget;
 mod event_log;
@@ -61,7 +58,9 @@ fn play(
     streams.refuse_shared(args.json)?;
     if flags.verify {
         if args.trace.is_some() {
-            return Err(CliError::Wrong(anyhow!("--trace: --verify compares instead of running; drop one of the two")));
+            return Err(CliError::Wrong(anyhow!(
+                "--trace: --verify compares instead of running; remove one of the two"
+            )));
         }
         return verify::run(args, spec, graph, registry);
     }
@@ -72,10 +71,10 @@ fn play(
     live.begin();
     let outcome = pipeline.outcome();
     live.end();
-    conclude(args, outcome?, timeline, interrupts.were_there())
+    conclude(args, outcome?, timeline, interrupts.requested())
 }
 
-/// Adds the files that the program itself reads and writes in a run; refuses streams that two would share.
+/// Adds the files that the program itself reads and writes, and refuses two users of one stream.
 pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Result<FileUse, CliError> {
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
@@ -91,17 +90,17 @@ pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Re
     Ok(if args.json { files.writes_standard_output("--json") } else { files })
 }
 
-/// A run that can begin, and where its timeline goes.
+/// A prepared run, and the file for its timeline.
 pub(crate) struct Ready {
     pub(crate) pipeline: Pipeline,
     pub(crate) timeline: Timeline,
 }
 
-/// A file for a timeline, where one was asked for.
+/// The file of `--trace`, if given.
 pub(crate) struct Timeline(Option<(TraceFile, Trace)>);
 
 impl Ready {
-    /// Plans a graph as asked, makes everything ready, and says what was decided.
+    /// Plans a graph, prepares everything, and prints the plan.
     pub(crate) fn make(
         args: &RunArgs,
         graph: &Graph,
@@ -137,12 +136,12 @@ impl Ready {
     }
 }
 
-/// A time in whole milliseconds, at least one.
+/// Whole milliseconds, at least one.
 pub(crate) fn whole_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Writes the timeline and says how it ended, in the order of what matters most: a failure, an interruption, a budget.
+/// Writes the timeline and returns the result, most important reason first: a failure, an interruption, a budget.
 pub(crate) fn conclude(
     args: &RunArgs,
     outcome: RunOutcome,
@@ -158,14 +157,14 @@ pub(crate) fn conclude(
         page::words(&memory_used(&report.memory));
         page::words(&summary(&report));
     }
-    // Also when quiet: it is the only word on where the frames are.
+    // Printed even if quiet: it is the only message about where the frames are.
     for KeptPartial { handler, path, instead_of } in &report.partial_files {
         page::warning(&format!(
             "{handler}: the run failed or was interrupted; `{instead_of}` was not replaced, and the frames so far are in `{path}`"
         ));
     }
     let ended = match error {
-        // Whoever interrupts a handler that waits for something outside wants an end, and got one.
+        // The user interrupted a handler that waits for input or output, and the run has ended as requested.
         Some(error @ RunError::Unresponsive { .. }) if interrupted => {
             page::warning(&error.to_string());
             Err(CliError::Interrupted)

@@ -1,9 +1,6 @@
-//! Who reads and writes the program's own streams.
+//! Checks which handlers use the program's standard streams, and refuses two users of one stream.
 //!
-//! Owns what is refused because two would share a stream. Files are checked by the library.
-//! Does not open any of them: handlers do.
-//!
-//! Always: what is refused here is refused before anything is opened or computed.
+//! Everything is checked before anything is opened or computed. The library checks files.
 
 use std::io::{self, IsTerminal};
 
@@ -13,18 +10,13 @@ use vramp::plan::catalog::Family;
 
 use crate::failure::CliError;
 
-/// The handlers of a graph that use the program's own streams.
 pub(crate) struct Streams {
-    /// Sources that read standard input.
     readers: Vec<String>,
-    /// Sinks that write frames to standard output.
     writers: Vec<String>,
-    /// Sinks that draw there.
     drawers: Vec<String>,
 }
 
 impl Streams {
-    /// Those of a graph.
     pub(crate) fn of(graph: &Graph) -> Streams {
         let mut all = Streams { readers: Vec::new(), writers: Vec::new(), drawers: Vec::new() };
         for handler in graph.handlers() {
@@ -41,29 +33,28 @@ impl Streams {
         all
     }
 
-    /// The sinks that draw into the terminal.
+    /// The sinks that draw on the terminal.
     pub(crate) fn drawers(&self) -> impl Iterator<Item = &str> {
         self.drawers.iter().map(String::as_str)
     }
 
-    /// Whether a sink draws into the terminal.
     pub(crate) fn draws(&self) -> bool {
         !self.drawers.is_empty()
     }
 
-    /// Two may not write to standard output, nor read from standard input.
+    /// Refuses two writers of standard output, or two readers of standard input.
     pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), CliError> {
         match (&self.writers[..], &self.drawers[..], &self.readers[..]) {
             ([writer, ..], ..) if json => wrong(
                 writer,
                 format!(
                     "{writer} writes frames to standard output (path=-), where --json would add a line; give {writer} a \
-                 file, or drop --json"
+                 file, or remove --json"
                 ),
             ),
             (_, [drawer, ..], _) if json => wrong(
                 drawer,
-                format!("{drawer} draws on standard output, where --json would add a line; drop {drawer} or --json"),
+                format!("{drawer} draws on standard output, where --json would add a line; remove {drawer} or --json"),
             ),
             ([one, other, ..], ..) => {
                 wrong(one, format!("{one} and {other} both write to standard output (path=-); give one of them a file"))
@@ -75,7 +66,7 @@ impl Streams {
                 ),
             ),
             (_, [one, other, ..], _) => {
-                wrong(one, format!("{one} and {other} both draw into the one terminal; keep one of them"))
+                wrong(one, format!("{one} and {other} both draw on the terminal; keep one of them"))
             }
             (.., [one, other, ..]) => {
                 wrong(one, format!("{one} and {other} both read from standard input (path=-); give one of them a file"))
@@ -84,7 +75,7 @@ impl Streams {
         }
     }
 
-    /// What draws needs a terminal.
+    /// Refuses a sink that draws if standard output is not a terminal.
     pub(crate) fn refuse_drawing_elsewhere(&self) -> Result<(), CliError> {
         match self.drawers.first() {
             Some(drawer) if !io::stdout().is_terminal() => wrong(
@@ -98,7 +89,7 @@ impl Streams {
         }
     }
 
-    /// Where something else owns the terminal, nothing may write to it or read from it.
+    /// Refuses sinks and sources that use the terminal while `command` owns it.
     pub(crate) fn refuse_under(&self, command: &str) -> Result<(), CliError> {
         match (self.writers.first(), self.drawers.first(), self.readers.first()) {
             (Some(writer), ..) => wrong(
@@ -127,7 +118,7 @@ impl Streams {
     }
 }
 
-/// A refusal that is about this handler.
+/// An error about this handler.
 fn wrong(handler: &str, words: String) -> Result<(), CliError> {
     Err(CliError::Wrong(anyhow!(words)).of(Some(handler)))
 }

@@ -1,9 +1,7 @@
 //! `vramp run --verify`: compares instead of running.
 //!
-//! Owns which device is compared with, what is said of the comparisons, and what they mean for the exit code.
-//! Does not compare: the library does.
-//!
-//! Always: what a run would refuse is refused; a comparison that was left out is said; a difference is a failure.
+//! Chooses the device to compare with, prints the comparisons, and sets the exit code. `vramp::verify` compares. A
+//! pipeline that a run would refuse is refused. A skipped comparison is reported; a difference is a failure.
 
 use serde::Serialize;
 use vramp::gpu::Device;
@@ -19,7 +17,7 @@ use super::words::{counted, device_line};
 
 pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, registry: &Registry) -> Result<(), CliError> {
     let flags = &args.flags;
-    // Trials are placed as they must be, but what cannot be planned as asked could not be run either.
+    // Verification places its trials as needed, but a pipeline that cannot be planned could not run either.
     request::on_this_machine(flags, graph, registry)?.plan()?;
     let device = request::open_device(flags)?;
     if !flags.quiet {
@@ -37,34 +35,34 @@ pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, registry: &Re
     let frames = args.frames.unwrap_or(usual.frames);
     let verified = vramp::verify::verify(spec, registry, &Options { frames, device: device.clone(), ..usual })?;
     if !flags.quiet {
-        page::words(&told(flags.verbose, &verified));
+        page::words(&comparison_text(flags.verbose, &verified));
     }
     let ended = judge(&verified);
     let printed = if args.json { super::print(&Json::of(&verified, device.as_ref())) } else { Ok(()) };
     ended.and(printed)
 }
 
-/// Says which options change nothing.
+/// Warns about options without effect.
 fn warn(args: &RunArgs) {
     if args.seconds.is_some() {
-        page::warning("--seconds has no effect on a verification; --frames says how much is compared");
+        page::warning("--seconds has no effect on a verification; --frames sets how much is compared");
     }
     if args.watch {
-        page::warning("--watch has no effect on a verification; a run follows files");
+        page::warning("--watch has no effect on a verification; a run reloads files");
     }
     if !args.flags.budget.is_empty() {
         page::warning("--budget has no effect on a verification; a run measures it");
     }
 }
 
-/// Every difference in words, as a failure.
+/// Fails with every difference.
 fn judge(verified: &Verified) -> Result<(), CliError> {
     let differences: Vec<String> = verified.differences().map(|(check, _)| check.to_string()).collect();
     if differences.is_empty() { Ok(()) } else { Err(CliError::Different(differences)) }
 }
 
-/// What was compared: a line for each kind of comparison and each that was left out, or all of them.
-fn told(all: bool, verified: &Verified) -> String {
+/// A line per kind of comparison and per skipped one, or a line per comparison.
+fn comparison_text(all: bool, verified: &Verified) -> String {
     if all {
         return verified.to_string();
     }
@@ -85,7 +83,7 @@ fn told(all: bool, verified: &Verified) -> String {
     lines.join("\n")
 }
 
-/// Comparisons of one kind in a few words.
+/// Comparisons of one kind as a line.
 fn summed(checks: &[&Comparison]) -> String {
     let (mut equal, mut near, mut different, mut left, mut most) = (0, 0, 0, 0, 0);
     for check in checks {
@@ -112,12 +110,12 @@ fn summed(checks: &[&Comparison]) -> String {
     parts.join(", ")
 }
 
-// ---- for programs
+// ---- JSON
 
 #[derive(Serialize)]
 struct Json<'a> {
     verified: bool,
-    /// `cpu` where no device was compared with.
+    /// `cpu` if no device was compared with.
     backend: String,
     device: Option<&'a str>,
     checks: Vec<JsonCheck<'a>>,
@@ -151,7 +149,7 @@ enum JsonResult<'a> {
     },
 }
 
-/// The first pixel that differs, in formats that have pixels.
+/// The first pixel that differs; only for formats that have pixels.
 #[derive(Serialize)]
 struct JsonPixel {
     x: u32,
@@ -242,7 +240,7 @@ mod tests {
 
     #[test]
     fn people_read_a_line_for_each_kind_of_comparison() {
-        let text = told(false, &one_of_each());
+        let text = comparison_text(false, &one_of_each());
         assert_eq!(
             text.lines().collect::<Vec<_>>(),
             [
@@ -260,11 +258,11 @@ mod tests {
     fn programs_read_every_comparison() {
         let line = serde_json::to_string(&Json::of(&one_of_each(), None)).unwrap();
         assert!(line.starts_with("{\"verified\":false,\"backend\":\"cpu\",\"device\":null,\"checks\":["), "{line}");
-        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         let results: Vec<&str> =
-            told["checks"].as_array().unwrap().iter().map(|check| check["result"].as_str().unwrap()).collect();
+            value["checks"].as_array().unwrap().iter().map(|check| check["result"].as_str().unwrap()).collect();
         assert_eq!(results, ["equal", "different", "equal", "left"]);
-        let different = &told["checks"][1];
+        let different = &value["checks"][1];
         assert_eq!((different["frame"].as_u64(), different["x"].as_u64()), (Some(3), Some(5)));
         assert_eq!(different["expected"], serde_json::json!([1, 2, 3, 255]));
         assert_eq!((&different["made_by"][0], &different["what"]), (&"blur0".into(), &"gpu-and-cpu".into()));

@@ -1,7 +1,4 @@
-//! Plans and reports in a line or two.
-//!
-//! Owns their wording.
-//! Does not print: the streams' owner does.
+//! Plans and reports as a line or two of text.
 
 use vramp::Pipeline;
 use vramp::gpu::Device;
@@ -9,7 +6,7 @@ use vramp::plan::{Plan, Space, bytes_in_words};
 use vramp::runtime::Report;
 use vramp::runtime::observe::{Dropped, Leak, MemoryUse};
 
-/// What was decided, and what it runs on.
+/// The plan and its device.
 pub(super) fn plan_line(pipeline: &Pipeline) -> String {
     let device = match pipeline.device() {
         None => String::new(),
@@ -18,7 +15,7 @@ pub(super) fn plan_line(pipeline: &Pipeline) -> String {
     format!("plan: {}\n{}{device}", size_of_plan(pipeline.plan()), memory_planned(pipeline.plan()))
 }
 
-/// What the pools need by the plan.
+/// The memory that the plan needs.
 fn memory_planned(plan: &Plan) -> String {
     let side = |space: Space, bytes: u64| (bytes > 0).then(|| format!("{} on the {space}", bytes_in_words(bytes)));
     let sides = [side(Space::Gpu, plan.memory.gpu_bytes), side(Space::Cpu, plan.memory.cpu_bytes)];
@@ -30,7 +27,7 @@ fn memory_planned(plan: &Plan) -> String {
     }
 }
 
-/// What the pools needed at most, beside what was planned.
+/// Peak memory next to planned memory.
 pub(super) fn memory_used(memory: &MemoryUse) -> String {
     let side = |space: Space, peak: u64, planned: u64| {
         let words = || format!("peak {} on the {space} (planned {})", bytes_in_words(peak), bytes_in_words(planned));
@@ -54,7 +51,7 @@ fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// What nobody gave back, a few of them by name.
+/// Memory that was not returned; the first few by name.
 pub(super) fn leaks(memory: &MemoryUse) -> Vec<String> {
     const MOST: usize = 8;
     let mut lines: Vec<String> = memory
@@ -67,18 +64,18 @@ pub(super) fn leaks(memory: &MemoryUse) -> Vec<String> {
         })
         .collect();
     if memory.leaks.len() > MOST {
-        lines.push(format!("and {} more that were not given back", memory.leaks.len() - MOST));
+        lines.push(format!("and {} more that were not returned", memory.leaks.len() - MOST));
     }
     lines
 }
 
-/// Which device it is, and why that one.
+/// The device, and why it was chosen.
 pub(super) fn device_line(device: &Device) -> String {
     let adapter = device.adapter();
     format!("device: {} ({}, {}): {}", adapter.name, adapter.backend, adapter.kind, device.why())
 }
 
-/// Where handlers are, in how many kernels, and what a frame should cost.
+/// Handlers and kernels per space, transfers, and the estimated cost of a frame.
 pub(crate) fn size_of_plan(plan: &Plan) -> String {
     let on = |space: Space| plan.handlers.iter().filter(|handler| handler.space == space).count();
     let kernels = |space: Space| plan.groups.iter().filter(|group| group.space == space).count();
@@ -96,7 +93,7 @@ pub(crate) fn size_of_plan(plan: &Plan) -> String {
     parts.join(", ")
 }
 
-/// What the other side would cost, where the choice was free and the other side lost.
+/// The cost in the other space, if the choice was free and the other space costs more.
 fn otherwise(plan: &Plan) -> String {
     let all_cpu = plan.handlers.iter().all(|handler| handler.space == Space::Cpu);
     match (all_cpu, plan.alternatives.gpu_ns, plan.alternatives.cpu_ns) {
@@ -110,12 +107,12 @@ fn ms(ns: u64) -> String {
     format!("{:.2} ms", ns as f64 / 1e6)
 }
 
-/// So many of a thing.
+/// A count with its noun in singular or plural.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// What a run did.
+/// The result of a run.
 pub(super) fn summary(report: &Report) -> String {
     let Report { frames, seconds, fps, backend, .. } = report;
     let mut parts = vec![match frames {
@@ -134,7 +131,7 @@ pub(super) fn summary(report: &Report) -> String {
     parts.join("; ")
 }
 
-/// Frames that were lost, and those that a longer or faster input had left over when its consumer ended.
+/// Lost frames, and frames of a longer or faster input that were left over when their consumer ended.
 fn drops(dropped: &Dropped) -> String {
     let lost = Dropped { late: 0, ..*dropped };
     let mut text = match lost.sum() {
@@ -149,7 +146,7 @@ fn drops(dropped: &Dropped) -> String {
     text
 }
 
-/// Why frames were dropped, with how many.
+/// Drop counts by reason.
 pub(crate) fn reasons(dropped: &Dropped) -> String {
     let reasons = [
         ("link full", dropped.link_full),
@@ -167,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_as_peak_and_planned_with_waits_and_leaks() {
+    fn memory_is_shown_as_peak_and_planned_with_waits_and_leaks() {
         let leak = Leak { space: "cpu", owner: "pattern0".into(), last: "hoard".into(), bytes: 1024, since_frame: 7 };
         let memory = MemoryUse {
             gpu_peak_bytes: 12_000_000,
@@ -186,7 +183,7 @@ mod tests {
         assert_eq!(memory_used(&MemoryUse::default()), "memory: none for frames");
         let lines = leaks(&memory);
         assert_eq!(lines[0], "hoard still holds 1024 bytes of cpu memory that pattern0 made for frame 7");
-        assert_eq!((lines.len(), lines[8].as_str()), (9, "and 2 more that were not given back"));
+        assert_eq!((lines.len(), lines[8].as_str()), (9, "and 2 more that were not returned"));
     }
 
     #[test]

@@ -1,9 +1,7 @@
-//! From snapshots at a run to words and numbers.
+//! From run snapshots to the rows of the view.
 //!
-//! Owns rates and shares, which are between two snapshots about a second apart, and the wording of every row.
-//! Does not know windows: rows are as wide as they are.
-//!
-//! Always: a figure that nobody knows is a dash, never a zero; while the view stands still no figure moves.
+//! Rates and shares are between two snapshots about a second apart. An unknown figure is a dash, never a zero. While
+//! the view is paused no figure changes. `view.rs` does the layout.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,10 +11,10 @@ use vramp::runtime::observe::{MemorySnapshot, Snapshot, TimeStats};
 
 use crate::run::{counted, reasons, size_of_plan};
 
-/// Over how much time rates are taken, at least.
+/// Minimum time between the two snapshots that rates are computed from.
 const WINDOW: Duration = Duration::from_millis(950);
 
-/// What the plan says about the rows.
+/// Facts of the plan that the rows show.
 pub(super) struct PlanFacts {
     plan: String,
     spaces: BTreeMap<String, Space>,
@@ -36,29 +34,28 @@ impl PlanFacts {
     }
 }
 
-/// The last snapshots.
 #[derive(Default)]
 pub(super) struct RunHistory {
     snapshots: VecDeque<Snapshot>,
-    /// The two between which figures are shown.
+    /// The pair of snapshots that the shown figures are computed from.
     shown: Option<(Snapshot, Snapshot)>,
 }
 
-/// Everything that is shown, in words.
+/// Everything that the view shows, as text.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ViewText {
-    /// Time, plan, frames, times, device and memory, a line each.
+    /// One line each: time, plan, frames, latency, device and memory.
     pub(super) head: Vec<String>,
-    /// Handlers: name, side, kernel, frames, median time, share of the time at work.
+    /// Columns: name, space, kernel, frames, median time, share of the time at work.
     pub(super) handlers: Vec<[String; 6]>,
-    /// Links: from, to, policy and depth, waiting, sent, taken, dropped.
+    /// Columns: from, to, policy and depth, waiting, sent, taken, dropped.
     pub(super) links: Vec<[String; 7]>,
-    /// What happened, the latest first.
+    /// Latest first.
     pub(super) events: Vec<String>,
 }
 
 impl RunHistory {
-    /// Takes a snapshot; shows it unless the view stands still.
+    /// Stores a snapshot; shows it unless the view is paused.
     pub(super) fn look(&mut self, snapshot: Snapshot, show: bool) {
         self.snapshots.push_back(snapshot.clone());
         let begins = |second: &Snapshot| snapshot.elapsed.saturating_sub(second.elapsed) >= WINDOW;
@@ -70,7 +67,6 @@ impl RunHistory {
         }
     }
 
-    /// What is known, in words.
     pub(super) fn sheet(&self, setting: &PlanFacts, events: Vec<(Duration, String)>, stopping: bool) -> ViewText {
         let events = events.into_iter().rev().map(|(at, words)| format!("{} {words}", clock(at))).collect();
         let Some((before, now)) = &self.shown else { return ViewText { events, ..ViewText::default() } };
@@ -115,7 +111,7 @@ fn head(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, stopping: bool) 
             let busy = busy.map_or("-".to_owned(), |(now, before)| percent((now - before) / seconds));
             format!("device {} ({})  busy {busy}{losses}", device.name, device.backend)
         }
-        None => format!("device none, the cpu does it all{losses}"),
+        None => format!("device none, everything runs on the CPU{losses}"),
     });
     let side = |space: Space, memory: &MemorySnapshot| {
         let MemorySnapshot { bytes, peak_bytes, lent, planned_bytes, .. } = memory;
@@ -131,7 +127,7 @@ fn head(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, stopping: bool) 
     lines
 }
 
-/// A row for each handler of a node, or one for a transfer. The first has the time of all.
+/// A row per handler of a node, or one row for a transfer. The first row has the time of the whole node.
 fn handler_rows(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, at: usize, seconds: f64) -> Vec<[String; 6]> {
     let node = &now.nodes[at];
     let calls = node.counts.taken.saturating_sub(before.nodes.get(at).map_or(0, |node| node.counts.taken));
@@ -144,7 +140,7 @@ fn handler_rows(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, at: usiz
     }
     let kernel = node.group.map_or("-".to_owned(), |id| id.to_string());
     let row = |(place, name): (usize, &String)| {
-        // A part of a kernel has no time of its own.
+        // A handler inside a fused kernel has no time of its own.
         let [time, at_work] =
             if place == 0 { [&time, &at_work].map(String::clone) } else { ["\"", "\""].map(str::to_owned) };
         [name.clone(), side(setting, name, now).to_owned(), kernel.clone(), frames.clone(), time, at_work]
@@ -152,7 +148,7 @@ fn handler_rows(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, at: usiz
     node.names.iter().enumerate().map(row).collect()
 }
 
-/// Where a handler works now: without a device everything is on the cpu, whatever was planned.
+/// Where a handler runs now: after a lost device everything is on the CPU, whatever the plan says.
 fn side(setting: &PlanFacts, name: &str, now: &Snapshot) -> &'static str {
     match setting.spaces.get(name) {
         Some(Space::Gpu) if now.device.is_some() => "gpu",
@@ -160,7 +156,7 @@ fn side(setting: &PlanFacts, name: &str, now: &Snapshot) -> &'static str {
     }
 }
 
-/// What a transfer is called: by whom it serves.
+/// A transfer is named after its consumers.
 fn transfer(now: &Snapshot, at: usize) -> String {
     let to: Vec<&str> =
         now.links.iter().filter(|link| link.transfer == Some(at)).map(|link| handler_of(&link.carried.to)).collect();
@@ -241,7 +237,7 @@ pub(super) mod tests {
         LinkSnapshot { carried, dropped: Dropped { link_full: full, ..Dropped::default() }, transfer: None }
     }
 
-    /// A run as it looks after so many milliseconds and frames.
+    /// The snapshot of a run after this time and this many frames.
     pub(in super::super) fn snapshot(ms: u64, frames: u64) -> Snapshot {
         Snapshot {
             elapsed: Duration::from_millis(ms),
@@ -293,7 +289,7 @@ pub(super) mod tests {
         assert_eq!(sheet.head[1], "100.0 fps  112 in  110 out  11 dropped (11 link full)");
         assert!(sheet.head[0].starts_with("0:02  4 handlers on the cpu"), "{:?}", sheet.head);
         assert_eq!(sheet.head[2], "latency 3.00 ms (p50) 4.25 ms (p99)  a frame every 10.00 ms (p50) 12.50 ms (p99)");
-        assert_eq!(sheet.head[3], "device none, the cpu does it all");
+        assert_eq!(sheet.head[3], "device none, everything runs on the CPU");
         assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB (planned 10.0 MB), 3 lent");
         assert_eq!(sheet.handlers[0], ["pattern0", "cpu", "0", "112", "5.00 ms", "50 %"]);
         assert_eq!(sheet.handlers[1], ["invert0", "cpu", "0", "112", "\"", "\""]);

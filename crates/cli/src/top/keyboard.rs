@@ -1,9 +1,6 @@
-//! The keyboard of the terminal, as long as it is there.
+//! Waits for keys of the terminal.
 //!
-//! Owns the waiting for keys.
-//! Does not know what they mean.
-//!
-//! Always: a terminal that has gone is an error at once. Crossterm would read its end again and again, for ever.
+//! A terminal that is gone is an error at once. Crossterm alone would read its end of file forever.
 
 use std::io;
 use std::time::Duration;
@@ -13,17 +10,16 @@ use ratatui::crossterm::event::{self, Event};
 #[cfg(unix)]
 use std::{fs::File, io::IsTerminal as _};
 
-/// Where keys come from.
 pub(super) struct Keyboard {
-    /// The terminal itself, where standard input is something else.
+    /// The terminal itself, if standard input is something else.
     #[cfg(unix)]
     terminal: Option<File>,
-    /// Whether crossterm may have read more than it has told: then nothing is left to be seen from outside.
+    /// True if crossterm may have buffered more events than it returned; polling the file descriptor would miss them.
     has_more: bool,
 }
 
 impl Keyboard {
-    /// The one that crossterm reads as well: that of standard input, or else of the process.
+    /// Opens the terminal that crossterm also reads: standard input, or else that of the process.
     pub(super) fn find() -> io::Result<Keyboard> {
         #[cfg(unix)]
         {
@@ -34,7 +30,7 @@ impl Keyboard {
         Ok(Keyboard { has_more: false })
     }
 
-    /// What comes within this time.
+    /// The next event within this time.
     pub(super) fn wait(&mut self, longest: Duration) -> io::Result<Option<Event>> {
         #[cfg(unix)]
         let longest = {
@@ -51,19 +47,19 @@ impl Keyboard {
     fn is_there_something(&self, longest: Duration) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let stdin = io::stdin();
-        let mut asked = match &self.terminal {
+        let mut polled = match &self.terminal {
             Some(terminal) => PollFd::new(terminal, PollFlags::IN),
             None => PollFd::new(&stdin, PollFlags::IN),
         };
         let longest = Timespec::try_from(longest).map_err(io::Error::other)?;
-        match poll(std::slice::from_mut(&mut asked), Some(&longest)) {
-            // A signal, such as that of a resized window.
+        match poll(std::slice::from_mut(&mut polled), Some(&longest)) {
+            // Interrupted by a signal, such as a window resize.
             Err(rustix::io::Errno::INTR) => return Ok(false),
             found => found?,
         };
-        if asked.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "it has gone"));
+        if polled.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the terminal is gone"));
         }
-        Ok(asked.revents().contains(PollFlags::IN))
+        Ok(polled.revents().contains(PollFlags::IN))
     }
 }

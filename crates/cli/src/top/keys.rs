@@ -1,26 +1,20 @@
-//! What keys do.
+//! The keys of the view: which table has the focus, how far each is scrolled, and whether the view is paused.
 //!
-//! Owns which table they move, how far each is scrolled, and whether the view stands still.
-//! Does not end anything: it says what is wanted.
-//!
-//! Always: a table is never scrolled beyond its last row.
+//! Keys never end the run here; they return a [`KeyAction`]. A table is never scrolled beyond its last row.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyAction {
-    /// Another look at what is there.
+    /// Update the view.
     Look,
-    /// Everything drawn anew.
+    /// Clear and redraw the screen.
     Redraw,
-    /// The end.
     Quit,
-    /// The end, as by a signal.
+    /// End the run like a signal does.
     Interrupt,
 }
 
-/// The tables of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ViewTable {
     Handlers,
@@ -32,15 +26,15 @@ impl ViewTable {
     pub(super) const ALL: [ViewTable; 3] = [ViewTable::Handlers, ViewTable::Links, ViewTable::Events];
 }
 
-/// What keys have chosen so far.
+/// The state that keys change.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     paused: bool,
     help: bool,
     chosen: usize,
-    /// Rows that are above each table.
+    /// Number of rows scrolled off above each table.
     above: [usize; 3],
-    /// Rows that fit into each table, and rows that there are, when it was last drawn.
+    /// For each table when it was last drawn: how many rows fit, and how many exist.
     shown: [(usize, usize); 3],
 }
 
@@ -57,7 +51,7 @@ impl Keys {
         ViewTable::ALL[self.chosen]
     }
 
-    /// The first row to show of a table in which so many of so many rows fit.
+    /// The first row to show of a table with `rows` rows, of which `fit` are visible.
     pub(super) fn first_row(&mut self, table: ViewTable, fit: usize, rows: usize) -> usize {
         let at = table as usize;
         self.shown[at] = (fit, rows);
@@ -65,7 +59,6 @@ impl Keys {
         self.above[at]
     }
 
-    /// Takes a key.
     pub(super) fn press(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
             return KeyAction::Look;

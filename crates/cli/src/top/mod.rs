@@ -1,9 +1,7 @@
-//! `vramp top`: runs a pipeline as `vramp run` does, and shows what it does meanwhile.
+//! `vramp top`: runs a pipeline like `vramp run`, with a live view.
 //!
-//! Owns the command: what is refused, the view's pace, and what keys do to the run.
-//! Does not run or measure anything itself: the pipeline runs in its own threads, and the view only looks.
-//!
-//! Always: the terminal is given back before anything is said about the end; the end is told as `vramp run` tells it.
+//! The pipeline runs in its own threads; the view only reads snapshots. The terminal is restored before the final lines
+//! are printed, which are those of `vramp run`.
 
 mod figures;
 mod keyboard;
@@ -32,10 +30,10 @@ use figures::{PlanFacts, RunHistory};
 use keyboard::Keyboard;
 use keys::{KeyAction, Keys};
 
-/// How often figures are looked at: often enough to be seen moving, seldom enough to be read.
+/// Interval of updates: short enough to show movement, long enough to read the figures.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How soon the end of the run is noticed.
+/// Maximum delay until the end of the run is noticed.
 const NOTICE: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
@@ -50,7 +48,7 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     streams.refuse_shared(args.json)?;
     if !io::stdout().is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
         return Err(CliError::Wrong(anyhow!(
-            "`vramp top` draws on standard output, which is not a terminal that can show it; use `vramp run PIPELINE \
+            "`vramp top` draws on standard output, which is not a terminal that can show the view; use `vramp run PIPELINE \
              --json` for figures in a file or a pipe"
         )));
     }
@@ -63,7 +61,7 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     let setting = PlanFacts::of(pipeline.plan());
     let screen = Screen::take()?;
     let running = thread::Builder::new().name("run".to_owned()).spawn(move || pipeline.outcome());
-    let running = running.context("the run has no thread").map_err(CliError::Failed)?;
+    let running = running.context("cannot start a thread for the run").map_err(CliError::Failed)?;
     let shown = show(
         screen,
         &WatchedRun { running: &running, watch, stopper: &stopper, interrupts: &interrupts },
@@ -77,10 +75,10 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     if !args.flags.quiet {
         log.print();
     }
-    conclude(args, outcome?, timeline, interrupts.were_there()).and(shown)
+    conclude(args, outcome?, timeline, interrupts.requested()).and(shown)
 }
 
-/// What is looked at, and what keys act on.
+/// What the view reads, and what keys act on.
 struct WatchedRun<'a> {
     running: &'a JoinHandle<Result<RunOutcome, Error>>,
     watch: Watch,
@@ -88,7 +86,7 @@ struct WatchedRun<'a> {
     interrupts: &'a Interrupts,
 }
 
-/// Shows a run until it has ended, and gives the terminal back.
+/// Shows a run until it has ended, then restores the terminal.
 fn show(mut screen: Screen, run: &WatchedRun<'_>, setting: &PlanFacts, log: &EventLog) -> Result<(), CliError> {
     let broken = |error: io::Error| CliError::Failed(anyhow::Error::new(error).context("the terminal"));
     let (begun, mut keyboard) = (Instant::now(), Keyboard::find().map_err(broken)?);
@@ -109,15 +107,15 @@ fn show(mut screen: Screen, run: &WatchedRun<'_>, setting: &PlanFacts, log: &Eve
         let wait = LOOK.saturating_sub(looked.map_or(LOOK, |at| at.elapsed())).min(NOTICE);
         if let Some(event) = keyboard.wait(wait).map_err(broken)? {
             is_stale = true;
-            // A resized window is drawn anew like any other.
+            // A resized window is redrawn with the next update.
             let Event::Key(key) = event else { continue };
             match keys.press(key) {
                 KeyAction::Look => {}
-                // It asks where the cursor is; a terminal that does not answer stays as it is.
+                // Clearing queries the cursor position; a terminal that does not answer stays as it is.
                 KeyAction::Redraw => drop(screen.terminal.clear()),
                 KeyAction::Quit => run.stopper.end(),
-                // As the signal, which a terminal that passes on every key does not send.
-                KeyAction::Interrupt => run.interrupts.ask(),
+                // Like the signal, which a terminal in raw mode does not send.
+                KeyAction::Interrupt => run.interrupts.request(),
             }
         }
     }

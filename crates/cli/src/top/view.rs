@@ -1,9 +1,6 @@
-//! The view: where everything stands in a window.
+//! The layout of the view: the lines and tables of a window.
 //!
-//! Owns the layout, the columns and what is shown when there is too little room.
-//! Does not know figures: they come worded.
-//!
-//! Always: nothing is drawn outside of the window; a table that does not fit says which part of it is shown.
+//! Nothing is drawn outside of the window. A table that does not fit shows which part of it is visible.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -13,24 +10,23 @@ use ratatui::text::Line;
 use super::figures::ViewText;
 use super::keys::{Keys, ViewTable};
 
-/// The smallest window in which the view says anything.
+/// The smallest window in which the view is drawn.
 const LEAST: (u16, u16) = (40, 12);
 
 const HELP: [&str; 11] = [
-    "q, Esc       end the run: files are finished, and its report is printed",
+    "q, Esc       end the run: files are finished and the report is printed",
     "Ctrl-C       the same, with exit code 130; a second one ends at once",
-    "p, space     let the view stand still; the run goes on",
+    "p, space     pause the view; the run continues",
     "Tab, arrows  choose a table, scroll it; also PgUp, PgDn, Home, End",
-    "Ctrl-L       draw everything anew",
+    "Ctrl-L       redraw",
     "",
-    "Rates, busy and at work are of the last second, all else is of the whole run.",
-    "at work      the share of the time in which a handler works; of a kernel, for",
+    "Rates, busy and at work cover the last second, everything else the whole run.",
+    "at work      the share of time that a handler works; for a kernel, that of",
     "             all its handlers together (\"). On the device, the device's time.",
-    "depth        frames a link can hold; inline where both ends run in one go.",
+    "depth        frames a link can hold; inline if both ends run together.",
     "?            back to the figures",
 ];
 
-/// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, sheet: &ViewText, keys: &mut Keys, colour: bool) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
@@ -80,8 +76,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, sheet: &ViewText, keys: &mut Keys, col
     }
 }
 
-/// How many lines each table gets, its title included. What does not fit is shared; events give way first, down to
-/// their title.
+/// The number of lines of each table, with its title. If they do not fit, the tables share the lines; events shrink
+/// first, down to their title.
 fn rooms(lines: usize, rows: [usize; 3]) -> [usize; 3] {
     let [handlers, links, events] = rows.map(|rows| rows + 1);
     let least_for_events = events.min(3).min(lines.saturating_sub(6).max(1));
@@ -95,14 +91,14 @@ fn rooms(lines: usize, rows: [usize; 3]) -> [usize; 3] {
     [handlers, links, lines - handlers - links]
 }
 
-/// A table as text: the first column to the left, the others as wide as their widest, the last one as long as it is.
+/// A table as text: the first column left-aligned, the others as wide as their widest cell, the last one unbounded.
 fn columns<const N: usize>(first: &str, others: &[&str], rows: &[[String; N]], width: u16) -> (String, Vec<String>) {
     let titles: Vec<&str> = std::iter::once(first).chain(others.iter().copied()).collect();
     let widest = |at: usize| {
         rows.iter().map(|row| row[at].chars().count()).chain([titles[at].chars().count()]).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = (0..N).map(widest).collect();
-    // Names give way to numbers, as far as they can be told apart.
+    // Names are shortened before numbers, as long as they stay distinct.
     let texts: Vec<usize> = (0..N).filter(|at| is_text(titles[*at])).collect();
     while widths.iter().sum::<usize>() + 2 * (N - 1) > width as usize {
         let Some(at) = texts.iter().copied().filter(|at| widths[*at] > 8).max_by_key(|at| widths[*at]) else { break };
@@ -120,7 +116,7 @@ fn columns<const N: usize>(first: &str, others: &[&str], rows: &[[String; N]], w
     (line(&titles), rows.iter().map(text).collect())
 }
 
-/// Whether a column holds words, which stand to the left.
+/// Whether a column holds text, which is left-aligned.
 fn is_text(title: &str) -> bool {
     matches!(title, "handler" | "link" | "to" | "on" | "depth" | "dropped")
 }
@@ -133,7 +129,7 @@ fn shortened(text: &str, width: usize) -> String {
     format!("{kept}\u{2026}")
 }
 
-/// A line of text, cut off at the window's edge.
+/// Draws a line of text, cut off at the edge of the window.
 fn put(frame: &mut Frame<'_>, line: u16, words: &str, style: Style) {
     let area = frame.area();
     if line < area.height {
@@ -227,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_pause_are_said() {
+    fn help_and_pause_are_shown() {
         let mut keys = Keys::default();
         keys.press(KeyEvent::new(KeyCode::Char('?'), KeyModifiers::NONE));
         keys.press(KeyEvent::new(KeyCode::Char('p'), KeyModifiers::NONE));

@@ -1,4 +1,4 @@
-//! Starts the real program and keeps what it said.
+//! Starts the real program and captures its output.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -6,7 +6,6 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What one run left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -14,7 +13,7 @@ pub(crate) struct Run {
     pub(crate) err: String,
 }
 
-/// The program with these arguments, nothing on standard input, and an environment that cannot colour it.
+/// The program with these arguments, empty standard input, and an environment without colour.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vramp"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -23,8 +22,8 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// A cache in which nothing can be kept, since it is a file: no test sees what another one's drivers said. Drivers keep
-/// their own things beside it.
+/// A cache path at which nothing can be stored, since it is a file, so that tests do not share lists of adapters.
+/// Drivers store their own files beside it.
 pub(crate) fn cache() -> PathBuf {
     let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");
     std::fs::create_dir_all(&cache).unwrap();
@@ -32,33 +31,30 @@ pub(crate) fn cache() -> PathBuf {
     cache
 }
 
-/// Runs to the end.
 pub(crate) fn vramp(args: &[&str]) -> Run {
     finish(command(args))
 }
 
-/// Runs to the end in a directory.
 pub(crate) fn vramp_in(dir: &std::path::Path, args: &[&str]) -> Run {
     let mut command = command(args);
     command.current_dir(dir);
     finish(command)
 }
 
-/// Runs to the end with this on standard input.
 pub(crate) fn vramp_fed(args: &[&str], input: &[u8]) -> Run {
     let mut command = command(args);
     command.stdin(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // A program that refuses its input closes it early: that is its right.
+    // A program that refuses its input may close it early.
     let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();
     said(output)
 }
 
-/// Runs to the end with this on standard input, and gives the bytes of standard output.
+/// Like [`vramp_fed`], returning standard output as bytes.
 pub(crate) fn vramp_piped(args: &[&str], input: &[u8]) -> (i32, Vec<u8>, String) {
     let mut command = command(args);
     command.stdin(Stdio::piped());
@@ -71,7 +67,6 @@ pub(crate) fn vramp_piped(args: &[&str], input: &[u8]) -> (i32, Vec<u8>, String)
     (output.status.code().unwrap(), output.stdout, String::from_utf8(output.stderr).unwrap())
 }
 
-/// The last line of standard output as JSON.
 #[track_caller]
 pub(crate) fn json(run: &Run) -> serde_json::Value {
     let line = run.out.lines().last().expect("something was printed");
@@ -90,7 +85,6 @@ fn said(output: std::process::Output) -> Run {
     }
 }
 
-/// A fresh directory for the files of one test.
 pub(crate) fn dir(test: &str) -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&dir);
@@ -98,14 +92,13 @@ pub(crate) fn dir(test: &str) -> PathBuf {
     dir
 }
 
-/// A file in it.
 pub(crate) fn file(dir: &std::path::Path, name: &str, content: impl AsRef<[u8]>) -> String {
     let path = dir.join(name);
     std::fs::write(&path, content).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Asserts an exit code, showing what was said if it is another.
+/// Asserts the exit code; on failure shows the output.
 #[track_caller]
 pub(crate) fn ends_with(code: i32, run: Run) -> Run {
     assert_eq!(run.code, code, "\n--- out:\n{}\n--- err:\n{}", run.out, run.err);

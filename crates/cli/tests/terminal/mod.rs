@@ -1,4 +1,4 @@
-//! A real terminal with the program in it: keys go in, and what a screen would show comes out.
+//! A pseudo-terminal with the program in it: tests press keys and read the screen.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -15,17 +15,16 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::program::cache;
 
-/// How long anything is waited for: a machine that runs other tests too is slow.
+/// Maximum time of any wait: a machine that also runs other tests is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The program in a terminal.
 pub(crate) struct Terminal {
     pty: Arc<Pty>,
     child: Child,
     seen: Arc<(Mutex<Seen>, Condvar)>,
 }
 
-/// What came out of it.
+/// The output so far.
 struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
@@ -33,7 +32,6 @@ struct Seen {
 }
 
 impl Terminal {
-    /// Starts the program in a terminal of so many columns and lines.
     pub(crate) fn start(columns: u16, lines: u16, args: &[&str], variables: &[(&str, &str)]) -> Terminal {
         let (pty, other_end) = open().unwrap();
         pty.resize(Size::new(lines, columns)).unwrap();
@@ -49,7 +47,7 @@ impl Terminal {
         let (from, into) = (Arc::clone(&pty), Arc::clone(&seen));
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // The system says that it is over by an error, once nobody has the other end any more.
+            // The read fails once the other end is closed; that is the end of the output.
             while let Ok(count @ 1..) = (&*from).read(&mut buffer) {
                 let mut seen = into.0.lock().unwrap();
                 seen.parser.process(&buffer[..count]);
@@ -62,12 +60,10 @@ impl Terminal {
         Terminal { pty, child, seen }
     }
 
-    /// Presses keys.
     pub(crate) fn press(&self, keys: &str) {
         (&*self.pty).write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Makes the window another size.
     pub(crate) fn resize(&self, columns: u16, lines: u16) {
         let mut seen = self.seen.0.lock().unwrap();
         seen.parser.screen_mut().set_size(NonZero::new(lines).unwrap(), NonZero::new(columns).unwrap());
@@ -75,7 +71,7 @@ impl Terminal {
         self.pty.resize(Size::new(lines, columns)).unwrap();
     }
 
-    /// Waits until the screen is so, and gives what `is_so` found.
+    /// Waits until `is_so` returns a value for the screen.
     #[track_caller]
     pub(crate) fn wait<T>(&self, what: &str, is_so: impl Fn(&vt100::Screen) -> Option<T>) -> T {
         let begun = Instant::now();
@@ -91,31 +87,29 @@ impl Terminal {
         }
     }
 
-    /// Waits until a text is shown.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         self.wait(text, |screen| screen.contents().contains(text).then_some(()));
     }
 
-    /// The number in front of a word, once it is shown.
+    /// The number before a word, once it is on the screen.
     #[track_caller]
     pub(crate) fn number_before(&self, word: &str) -> u64 {
         self.wait(word, |screen| number_before(&screen.contents(), word))
     }
 
-    /// Sends a signal to the program.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(std::process::Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Whether the terminal shows what is typed and passes on whole lines, as it does before and after programs.
+    /// Whether the terminal echoes and buffers lines, as it does before and after full-screen programs.
     pub(crate) fn is_cooked(&self) -> bool {
         let modes = tcgetattr(self.pty.as_fd()).unwrap().local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the end.
+    /// Waits for the program to end.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         let begun = Instant::now();
@@ -146,26 +140,25 @@ impl Terminal {
     }
 }
 
-/// A test that fails leaves nobody running behind it.
+/// Ends the program if a test fails.
 impl Drop for Terminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
     }
 }
 
-/// How it ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,
-    /// What the screen shows then.
+    /// The screen after the end.
     pub(crate) text: String,
-    /// Everything that came out.
+    /// All output.
     pub(crate) bytes: String,
-    /// Whether the terminal is what it was: echo, lines, its own screen and its cursor.
+    /// Whether the terminal is restored: echo, line mode, main screen and cursor.
     pub(crate) restored: bool,
 }
 
-/// The number in front of a word, such as 12 in `12 out`.
+/// The number before a word, such as 12 in `12 out`.
 pub(crate) fn number_before(text: &str, word: &str) -> Option<u64> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let at = words.iter().position(|found| *found == word)?;

@@ -1,24 +1,21 @@
-//! `delay`: an older picture now.
+//! `delay`: outputs the frame of N frames ago.
 //!
-//! Owns how many frames are held, and under which times they leave.
-//!
-//! Always: what leaves for frame n is the picture of frame n - N, with the number and time of frame n, and nothing leaves
-//! for the first N. With `keep-times` every frame leaves, N frames later, under its own number and time.
+//! For frame n it outputs the pixels of frame n - N with the number and time of frame n, and nothing for the first N
+//! frames. With `keep-times` every frame leaves N frames later under its own number and time.
 
 use vramp_plan::catalog::{Entry, Frames, Setting, When};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use super::pass_on;
 
-/// What `delay` declares.
 pub static ENTRY: Entry = Entry {
     name: "delay",
-    about: "shows the picture of a number of frames ago, under the time of now",
+    about: "outputs the frame of N frames ago, under the current time",
     example: "pattern ! delay frames=5 ! null",
-    // Every held frame is memory in a pool: two minutes at 30 frames a second are more than any machine has at 1080p.
+    // Every held frame is memory in a pool: two minutes at 30 fps need more than any machine has at 1080p.
     settings: &[
-        Setting::int("frames", 0..=3600, "how many frames ago"),
-        Setting::bool("keep-times", "frames keep their own times and leave that many frames later").default("false"),
+        Setting::int("frames", 0..=3600, "delay in frames"),
+        Setting::bool("keep-times", "keep each frame's own time and output it that many frames later").default("false"),
     ],
     bare: Some("frames"),
     delay: Frames::Setting("frames"),
@@ -27,7 +24,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::CONTROL
 };
 
-/// Nothing of its own: the node around it holds frames back, since places without a frame count too.
+/// Has no state: the node around it holds frames back, since slots without a frame count too.
 #[derive(Debug)]
 struct Delay;
 
@@ -41,7 +38,7 @@ impl FrameHandler for Delay {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::frames(Delay))
 }

@@ -1,27 +1,21 @@
-//! `every`: thins a stream out.
-//!
-//! Owns which frames pass.
-//! Does not average or blend: frames in between are filtered out.
-//!
-//! Always: the first frame passes.
+//! `every`: passes the first frame and then one in n; filters out the others without blending.
 
 use vramp_plan::catalog::{Entry, Frames, Setting};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use super::pass_on;
 
-/// What `every` declares.
 pub static ENTRY: Entry = Entry {
     name: "every",
-    about: "lets the first frame pass and then one in n",
+    about: "passes the first frame and then one in n",
     example: "pattern ! every n=10 ! null",
-    settings: &[Setting::int("n", 1..=1_000_000, "one frame in how many")],
+    settings: &[Setting::int("n", 1..=1_000_000, "interval in frames")],
     bare: Some("n"),
     every: Frames::Setting("n"),
     ..Entry::CONTROL
 };
 
-/// Nothing of its own: the node around it counts frames, since places without a frame count too.
+/// Has no state: the node around it counts frames, since slots without a frame count too.
 #[derive(Debug)]
 struct Every;
 
@@ -35,7 +29,7 @@ impl FrameHandler for Every {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::frames(Every))
 }

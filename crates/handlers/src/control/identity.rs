@@ -1,19 +1,14 @@
-//! `identity`: passes every frame on.
-//!
-//! Owns nothing; it is a place in the graph to name, link to and measure.
-//! Does not copy.
-//!
-//! Always: the frame that leaves is the one that came.
+//! `identity`: passes every frame on unchanged, without a copy. It is a point in the graph to name, link to and
+//! measure.
 
 use vramp_plan::catalog::Entry;
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 use super::pass_on;
 
-/// What `identity` declares.
 pub static ENTRY: Entry = Entry {
     name: "identity",
-    about: "passes frames on as they are",
+    about: "passes frames on unchanged",
     example: "pattern ! identity name=here ! null",
     ..Entry::CONTROL
 };
@@ -31,7 +26,7 @@ impl FrameHandler for Identity {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::frames(Identity))
 }

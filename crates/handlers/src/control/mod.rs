@@ -1,9 +1,4 @@
-//! Control: which frames pass, and when.
-//!
-//! Owns one file per control handler: its declaration and what it does with a frame.
-//! Does not change pixels.
-//!
-//! Always: a frame that passes is the one that came.
+//! Controls: handlers that decide which frames pass, and when. They never change pixels.
 
 pub mod delay;
 pub mod every;
@@ -12,7 +7,7 @@ pub mod probe;
 
 use vramp_runtime::{Call, Flow, Kind};
 
-/// Every handler of this family: a line each.
+/// Every handler of this family.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
         Kind::new(&identity::ENTRY, identity::make),
@@ -22,7 +17,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// Sends on what came.
+/// Sends the input frame on.
 pub(crate) fn pass_on(call: &mut Call<'_>) -> Flow {
     let Some(frame) = call.take(0) else { return Flow::Filtered };
     call.send(0, frame);

@@ -1,12 +1,10 @@
-//! `probe`: says what passes.
+//! `probe`: prints a line for each frame: name, number, time, size, format, space and a hash of the pixels.
 //!
-//! Owns the line it prints for each frame: name, number, time, size, format, space and a hash of the pixels. The hash is
-//! XXH64 with seed 0, as 16 hexadecimal digits, over the bytes that can be seen: plane by plane, row by row from the
-//! top, without the padding between them. For rgba8 that is the whole frame: red, green, blue, alpha of each pixel.
-//! Does not look into sources before the start: that is the crate's `probe` module.
+//! The hash is XXH64 with seed 0, as 16 hexadecimal digits, over the visible bytes: plane by plane, row by row from the
+//! top, without padding. For rgba8 these are all bytes: red, green, blue and alpha of each pixel. The hash does not
+//! depend on the machine. A line is written with one call, so that lines of several probes do not mix.
 //!
-//! Always: frames pass unchanged; a line is written at once, so that lines of several probes do not mix; the hash does
-//! not depend on the machine.
+//! The module `probe` of this crate is something else: it reads the headers of sources.
 
 use std::fmt::Write as _;
 use std::hash::Hasher as _;
@@ -21,7 +19,6 @@ use super::pass_on;
 use crate::Unhurried;
 use crate::visible::visible_ranges;
 
-/// What `probe` declares.
 pub static ENTRY: Entry = Entry {
     name: "probe",
     about: "prints size, format, space and a hash of each frame to standard error",
@@ -43,7 +40,7 @@ struct Settings {
     name: String,
 }
 
-/// The line of the last frame: its memory is used again.
+/// Keeps the line, so that its memory is reused.
 #[derive(Debug, Default)]
 struct State {
     line: String,
@@ -55,7 +52,7 @@ impl<W: Write> ProbeHandler<W> {
         let (size, format) = (meta.size, meta.format);
         let hash = hash(frame);
         line.clear();
-        // Width and height one by one: a size as text takes memory of its own.
+        // Width and height separately: formatting a size allocates.
         writeln!(
             line,
             "{}: frame {} pts {} ns {}x{} {} {} {hash:016x}",
@@ -70,7 +67,7 @@ impl<W: Write> ProbeHandler<W> {
         .map_err(HandlerError::failed)?;
         self.to
             .write_all(line.as_bytes())
-            .map_err(|error| HandlerError::failed(format!("its line cannot be written: {error}")))
+            .map_err(|error| HandlerError::failed(format!("its line cannot be written to standard error: {error}")))
     }
 }
 
@@ -84,18 +81,18 @@ impl<W: Write + Send> FrameHandler for ProbeHandler<W> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings { name: setup.name.to_owned() };
     Ok(Worker::frames(ProbeHandler { settings, state: State::default(), to: Unhurried(std::io::stderr()) }))
 }
 
-/// XXH64 of bytes, as it is printed for frames.
+/// XXH64 of bytes, with the same seed as for frames.
 pub fn hash_of_bytes(bytes: &[u8]) -> u64 {
     XxHash64::oneshot(0, bytes)
 }
 
-/// The hash of what can be seen of a frame in host memory, as `probe` prints it.
+/// The hash of the visible bytes of a frame in host memory, as `probe` prints it.
 pub fn hash(frame: &Frame) -> u64 {
     hash_of(frame.meta().format, frame.meta().size, &frame.bytes())
 }
@@ -112,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// What `xxhsum -H1` prints.
+    /// The output of `xxhsum -H1`.
     #[test]
     fn known_texts_have_their_known_hashes() {
         for (text, known) in [("", 0xef46_db37_51d8_e999), ("a", 0xd24e_c4f1_a98c_6e5b), ("abc", 0x44bc_2cf5_ad77_0999)]

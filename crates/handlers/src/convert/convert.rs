@@ -1,12 +1,11 @@
-//! `convert`: the same picture in another pixel format.
+//! `convert`: changes the pixel format.
 //!
-//! Owns the declaration of every pair of formats, and which way of reading YUV a frame's tags mean.
-//! Does not scale or move pixels, and does not compute them: `vramp_kernels::stored` does.
+//! Size and rate stay. Converting to the format that a frame already has changes nothing. Conversions between two
+//! formats other than rgba8 go through rgba8. `vramp_kernels::stored` computes the pixels.
 //!
-//! Always: size and rate stay; converting to the format a frame already has changes nothing. YUV is BT.601 below 720
-//! lines and BT.709 from there, in limited range, unless a frame is tagged otherwise; what is made from rgba8 is not
-//! tagged with either. Chroma of 4:2:0 is centred unless a frame is tagged otherwise, and is made where the stream had
-//! it. Interlaced material is converted as progressive; the plan notes that. Between two formats that are not rgba8 the way leads through rgba8.
+//! YUV is BT.601 below 720 lines and BT.709 from there, in limited range, unless a frame is tagged otherwise; YUV made
+//! from rgba8 is not tagged with either. 4:2:0 chroma is centred unless a frame is tagged otherwise, and a stream is
+//! converted back to its own siting. Interlaced material is converted as progressive; the plan notes that.
 
 use vramp_kernels::stored::{self, StoredFormat, Way};
 use vramp_plan::catalog::{
@@ -19,18 +18,17 @@ use vramp_runtime::{
 
 use crate::control::pass_on;
 
-/// What `convert` declares.
 pub static ENTRY: Entry = Entry {
     name: "convert",
     family: Family::Convert,
-    about: "changes the pixel format; inserted by itself where formats differ",
+    about: "changes the pixel format; inserted automatically if formats differ",
     example: "pattern size=64x64 ! convert format=i420 ! null",
     inputs: &[Input::ANY],
     outputs: &[Output { format: FormatRule::Setting("format"), ..Output::SAME }],
-    settings: &[Setting::format("format", "the format to convert to")],
+    settings: &[Setting::format("format", "output format")],
     bare: Some("format"),
-    // To rgba8, each pixel is read once in its place, and whatever follows may be joined. From it, pixels are stored in
-    // blocks: what is in front may be joined and is computed once a pixel, and nothing can follow.
+    // To rgba8, each pixel is read once in its place, and later functions may be fused. From rgba8, pixels are stored
+    // in blocks: earlier functions may be fused and run once per pixel, and nothing can follow.
     kernel: KernelRule::By {
         setting: "format",
         cases: &[("rgba8", KernelDesc::POINTWISE)],
@@ -42,13 +40,12 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Changes formats.
 #[derive(Debug)]
 struct Convert {
     settings: Settings,
 }
 
-/// What comes in and what goes out; none is rgba8.
+/// Input and output format; `None` is rgba8.
 #[derive(Debug)]
 struct Settings {
     from: Option<&'static StoredFormat>,
@@ -56,7 +53,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Whether both have luma, so that tags mean the same before and after.
+    /// Whether both formats have luma, so that tags keep their meaning.
     fn keeps_luma(&self) -> bool {
         let luma = |stored: Option<&StoredFormat>| stored.is_some_and(|stored| stored.format != Format::Rgb8);
         luma(self.from) && luma(self.into)
@@ -84,13 +81,13 @@ impl PixelHandler for Convert {
     }
 }
 
-/// The way in which frames with these tags and of this size are read.
+/// How to interpret the YUV of frames with these tags and of this size.
 fn way(yuv: Yuv, size: Size) -> Way {
     let by_height = if size.height < 720 { YuvMatrix::Bt601 } else { YuvMatrix::Bt709 };
     Way::new(yuv.matrix.unwrap_or(by_height) == YuvMatrix::Bt709, yuv.full_range).sited(yuv.siting)
 }
 
-/// Passes frames on that are in the right format already, in either space.
+/// Passes on frames that already have the right format, in either space.
 struct SameFormat;
 
 impl FrameHandler for SameFormat {
@@ -103,13 +100,11 @@ impl FrameHandler for SameFormat {
     }
 }
 
-/// Makes `convert`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let to = setup.settings.format("format");
     let to = to.ok_or_else(|| HandlerError::failed("the setting `format` is missing"))?;
     let coming = setup.inputs.first().and_then(Option::as_ref).and_then(Content::frame);
-    let from =
-        coming.ok_or_else(|| HandlerError::failed("nothing is linked to its input, so its format is not known"))?;
+    let from = coming.ok_or_else(|| HandlerError::failed("its input is not linked, so the input format is unknown"))?;
     if from.format == to && to != Format::Rgba8 {
         return Ok(Worker::frames(SameFormat));
     }

@@ -1,12 +1,12 @@
-//! `compositor`: up to eight pictures in one.
+//! `compositor`: places up to eight images in one frame.
 //!
-//! Owns the layout and the size of the whole. Only inputs that are linked count, in the order of their numbers. A grid
-//! has as many columns as rows, or one more; `pip` puts the first everywhere and the others over it, a quarter as wide and
-//! as high, from the lower right corner to the left, four in a row, and then in the row above.
-//! Does not keep proportions, and does not blend: a picture replaces what is under it, alpha included.
+//! Only linked inputs count, in the order of their numbers. A grid has as many columns as rows, or one more. `pip` puts
+//! the first input everywhere and the others over it, a quarter as wide and as high, from the lower right corner to the
+//! left, four in a row, then in the row above.
 //!
-//! Always: every pixel is written; where no input lies it is opaque black, and an input that has brought nothing yet is
-//! transparent. Pictures may be of any size and change it; a cell of a tiny output may be empty.
+//! Images are stretched to their cells and replace what is below them, alpha included. Every pixel is written: pixels
+//! without an input are opaque black, and an input that has not sent a frame yet is transparent. Inputs may have any
+//! size and change it; a cell of a tiny output may be empty.
 
 use vramp_kernels::head::compositor::{self, COMPOSITOR, CompositorLayout};
 use vramp_plan::Size;
@@ -15,11 +15,10 @@ use vramp_plan::catalog::{
 };
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `compositor` declares.
 pub static ENTRY: Entry = Entry {
     name: "compositor",
     family: Family::Draw,
-    about: "puts up to eight pictures into one",
+    about: "places up to eight images in one frame",
     example: "pattern size=64x48 ! compositor size=96x54 name=all ! null; pattern kind=bars size=32x32 ! all.in1",
     inputs: &[
         Input { name: "in0", ..Input::VIDEO },
@@ -33,15 +32,15 @@ pub static ENTRY: Entry = Entry {
     ],
     outputs: &[Output { size: SizeRule::SettingOrInput("size"), ..Output::VIDEO }],
     settings: &[
-        // The cells are worked out on the host and reach the kernel as parameters.
+        // The CPU computes the cells and passes them to the kernel as parameters.
         Setting::choice(
             "layout",
             &["grid", "row", "column", "pip"],
-            "where the inputs go; pip puts all but the first over it, from the lower right corner to the left",
+            "layout of the inputs; pip puts all but the first over it, from the lower right corner to the left",
         )
         .default("grid")
         .live(),
-        Setting::size("size", "size of the whole; that of the lead input if not given").optional(),
+        Setting::size("size", "output size; defaults to that of the lead input").optional(),
     ],
     bare: Some("layout"),
     kernel: KernelRule::Always(KernelDesc { reads_per_pixel: 4, ..KernelDesc::GATHER }),
@@ -60,7 +59,7 @@ struct Compositor {
 struct Settings {
     layout: CompositorLayout,
     size: Option<Size>,
-    /// Inputs that are linked.
+    /// Number of linked inputs.
     linked: usize,
 }
 
@@ -72,7 +71,9 @@ impl Settings {
             Some("column") => CompositorLayout::Column,
             Some("pip") => CompositorLayout::Pip,
             Some(other) => {
-                return Err(HandlerError::failed(format!("layout={other} is none; grid, row, column or pip")));
+                return Err(HandlerError::failed(format!(
+                    "layout={other} is not a layout; use grid, row, column or pip"
+                )));
             }
         };
         let linked = setup.inputs.iter().flatten().count();
@@ -80,12 +81,12 @@ impl Settings {
     }
 }
 
-/// What the last frame was made from, and the places that belong to it.
+/// The cells of the last frame, and the sizes that they were computed for.
 #[derive(Debug, Default)]
 struct State {
-    /// The sizes of the coming frame's pictures, and which of them leads.
+    /// The input sizes of the next frame, and the index of the lead.
     coming: (Vec<Size>, usize),
-    /// The sizes that the places were worked out for, and that of the whole.
+    /// The input sizes and the output size that the cells were computed for.
     made_for: Option<(Vec<Size>, Size)>,
     words: [u32; 1],
     small: Vec<u32>,
@@ -104,7 +105,7 @@ impl PixelHandler for Compositor {
     }
 
     fn size(&self, source: Size) -> Size {
-        // Of a single picture nobody tells the size but the one who asks.
+        // With a single input, only `info` has its size.
         if self.settings.linked == 1 {
             return self.settings.size.unwrap_or(source);
         }

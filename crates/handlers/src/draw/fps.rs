@@ -1,9 +1,6 @@
-//! `fps`: how fast the pipeline runs, written onto its frames.
+//! `fps`: writes frame rate, frame time and number of handlers in the top left corner.
 //!
-//! Owns four lines of text in the top left corner.
-//! Does not measure: what was measured comes with the frame.
-//!
-//! Always: the figures were sampled once for the frame they stand on.
+//! The figures come with the frame: they were measured once, at the source.
 
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
@@ -15,11 +12,10 @@ use crate::letters::{Fonts, Template, TemplatePiece, TextBlock, TextPlacement, T
 
 use super::line;
 
-/// What `fps` declares.
 pub static ENTRY: Entry = Entry {
     name: "fps",
     family: Family::Draw,
-    about: "writes frame rate, frame time and number of handlers",
+    about: "writes frame rate, frame time and number of handlers on the frame",
     example: "pattern ! fps ! null",
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
     // The glyph atlas.
@@ -27,7 +23,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// One large line ("FPS: 123.4") and three small ones ("dt: 12.3ms" and two of about twenty letters).
+/// One large line ("FPS: 123.4") and three small ones ("dt: 12.3ms" and two of about twenty characters).
 fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let lines = line(10, 36.0, frame) + line(10, 18.0, frame) + 2.0 * line(20, 18.0, frame);
     lines.min(frame.pixels() as f64)
@@ -35,7 +31,7 @@ fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
 
 const GREEN: Pixel = [0, 255, 0, 255];
 const WHITE: Pixel = [255; 4];
-/// Two colours, each of a line and another a few lines below it.
+/// Two colours, each with one line and another one a few lines below.
 fn small_bytes(_: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     2 * coverage_bytes(
         [(12, LARGE_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX)].into_iter(),
@@ -50,7 +46,7 @@ struct Fps {
     state: State,
 }
 
-/// Nothing can be set; the number of handlers is the graph's.
+/// No settings; the number of handlers is that of the graph.
 #[derive(Debug)]
 struct Settings {
     handlers: usize,
@@ -62,7 +58,7 @@ impl Settings {
     }
 }
 
-/// The lines, by colour.
+/// The lines by colour.
 struct State {
     green: TextBlock,
     white: TextBlock,

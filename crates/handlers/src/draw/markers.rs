@@ -1,9 +1,4 @@
-//! `markers`: squares in the corners and a border, to see that all of the picture arrives.
-//!
-//! Owns their size and whether their colour pulses.
-//! Does not fill the picture.
-//!
-//! Always: the border lies on top of the squares.
+//! `markers`: draws squares in the corners and a border over them, to show that the whole frame arrives.
 
 use vramp_kernels::pixel::markers::{self, MARKERS};
 use vramp_plan::Size;
@@ -12,25 +7,24 @@ use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelIn
 
 use super::{boxed, flag, seconds, whole};
 
-/// Rows and columns of the border on each side.
+/// Width of the border in pixels.
 const BORDER: u32 = 5;
 
-/// What `markers` declares.
 pub static ENTRY: Entry = Entry {
     name: "markers",
     family: Family::Draw,
-    about: "draws squares in the corners and a border around the picture",
+    about: "draws squares in the corners and a border around the frame",
     example: "pattern ! markers size=40 ! null",
     settings: &[
         Setting::int("size", 0..=65_536, "side of the squares in pixels").default("30").live(),
-        Setting::bool("pulse", "whether the colours change with time").default("true").live(),
+        Setting::bool("pulse", "change the colours with time").default("true").live(),
     ],
     bare: Some("size"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
     ..Entry::FILTER
 };
 
-/// The frame without its inner rectangle, and what of the squares reaches into that.
+/// The border, and the parts of the squares that reach inside it.
 fn touched(settings: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let all = frame.pixels() as f64;
     let inner = |side: u32| f64::from(side.saturating_sub(2 * BORDER));
@@ -68,12 +62,12 @@ impl PixelHandler for Markers {
     }
 }
 
-/// How far the colours are at a time, 1 to 255.
+/// The phase of the colours at a time, 1 to 255.
 fn pulse(seconds: f64) -> u8 {
     (128.0 + 127.0 * (3.0 * seconds).sin()).floor() as u8
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every handler is made by a function of this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::pixels(Markers { settings: Settings::of(setup) }))
 }

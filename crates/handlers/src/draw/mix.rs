@@ -1,30 +1,20 @@
-//! `mix`: two pictures blended into one.
-//!
-//! Owns how, and how much of the second.
-//! Does not scale: both have to be of one size.
-//!
-//! Always: amount 0 gives the first picture.
+//! `mix`: blends two images of the same size. Amount 0 gives the first image.
 
 use vramp_kernels::pixel::mix::{self, MIX, Mode};
 use vramp_plan::catalog::{Entry, Family, Input, Setting};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `mix` declares.
 pub static ENTRY: Entry = Entry {
     name: "mix",
     family: Family::Draw,
-    about: "blends two pictures of one size",
+    about: "blends two images of the same size",
     example: "pattern ! mix amount=0.3 name=both ! null; pattern kind=bars ! both.b",
     inputs: &[Input { name: "a", ..Input::VIDEO }, Input { name: "b", ..Input::VIDEO }],
     settings: &[
-        Setting::number("amount", 0.0..=1.0, "how much of the second; 0 is the first alone").default("0.5").live(),
-        Setting::choice(
-            "mode",
-            &["mix", "over", "add", "multiply", "screen", "difference"],
-            "how two pixels become one",
-        )
-        .default("mix")
-        .rebuild(),
+        Setting::number("amount", 0.0..=1.0, "share of the second image; 0 gives only the first").default("0.5").live(),
+        Setting::choice("mode", &["mix", "over", "add", "multiply", "screen", "difference"], "blend mode")
+            .default("mix")
+            .rebuild(),
     ],
     bare: Some("amount"),
     equal_sizes: true,
@@ -56,7 +46,7 @@ impl Settings {
     }
 }
 
-/// The parameters, which stay the same.
+/// The parameters, which never change.
 #[derive(Debug)]
 struct State {
     words: [u32; 2],
@@ -73,7 +63,7 @@ impl PixelHandler for Mix {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every handler is made by a function of this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { mode, amount } = Settings::of(setup);
     Ok(Worker::pixels(Mix { state: State { words: mix::pack(mode, amount) } }))

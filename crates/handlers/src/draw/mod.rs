@@ -1,7 +1,6 @@
-//! Drawing: puts something on top of a picture, or pictures together.
+//! Drawing: handlers that draw on frames or combine them.
 //!
-//! Owns the drawing handlers, the estimate of how many pixels each touches, and how their settings are read.
-//! Does not draw: kernels are another room.
+//! This module also estimates how many pixels each handler touches. The kernels are in `vramp_kernels`.
 
 pub mod compositor;
 pub mod fps;
@@ -20,21 +19,21 @@ use vramp_runtime::{Clock, Kind, PixelInfo, Setup};
 
 use crate::probe;
 
-/// A place along one side of a picture, or beyond either end of it.
+/// A coordinate inside the frame or beyond either end of it.
 const OFFSET: RangeInclusive<i64> = -65_536..=65_536;
 
-/// Pixels of a box, as far as it fits into the frame.
+/// Number of pixels of a box, cut off at the frame.
 fn boxed(width: f64, height: f64, frame: Size) -> f64 {
     width.min(f64::from(frame.width)) * height.min(f64::from(frame.height))
 }
 
-/// Pixels of a line of text: a glyph is about 0.6 of its size wide, a line 1.2 high.
+/// Pixels of a line of text: a glyph is about 0.6 times its size wide, a line 1.2 times high.
 fn line(characters: usize, size_px: f64, frame: Size) -> f64 {
     boxed(characters as f64 * 0.6 * size_px, 1.2 * size_px, frame)
 }
 
-/// Seconds since the stream began. Where a frame is at its rate's time, that is computed from its number: its own
-/// time is rounded to nanoseconds.
+/// Seconds since the stream began. If the time of a frame follows from its rate, it is computed from the frame number,
+/// because the frame's own time is rounded to nanoseconds.
 fn seconds(info: &PixelInfo) -> f64 {
     let now = &info.now;
     match info.rate {
@@ -45,7 +44,7 @@ fn seconds(info: &PixelInfo) -> f64 {
     }
 }
 
-/// A whole number; its type keeps it within 32 bits.
+/// An integer setting; its declared range is within 32 bits.
 fn whole(setup: &Setup<'_>, key: &str, otherwise: i32) -> i32 {
     setup.settings.int(key).and_then(|n| i32::try_from(n).ok()).unwrap_or(otherwise)
 }
@@ -64,7 +63,7 @@ fn color(setup: &Setup<'_>, key: &str, otherwise: Pixel) -> Pixel {
     }
 }
 
-/// Every handler of this family: a line each.
+/// Every handler of this family.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
         Kind::new(&compositor::ENTRY, compositor::make),

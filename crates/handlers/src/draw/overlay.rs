@@ -1,9 +1,7 @@
-//! `overlay`: a picture from a file on top of every frame.
+//! `overlay`: draws an image file over every frame.
 //!
-//! Owns the picture, its place and its opacity.
-//! Does not scale it; turns it as its EXIF says, as the source `image` does.
-//!
-//! Always: frames keep their size; what of the picture lies outside is not drawn.
+//! The image is rotated as its EXIF data says, like in the source `image`, and not scaled. Frames keep their size;
+//! parts of the image outside of the frame are not drawn.
 
 use std::path::Path;
 
@@ -17,31 +15,30 @@ use crate::picture_file::{self, PictureError};
 use super::OFFSET;
 use super::{boxed, whole};
 
-/// What `overlay` declares.
 pub static ENTRY: Entry = Entry {
     name: "overlay",
     family: Family::Draw,
-    about: "draws a picture file over every frame",
+    about: "draws an image file over every frame",
     example: "pattern ! overlay path=logo.png x=-20 y=20 alpha=0.8 ! null",
     settings: &[
-        Setting::path("path", PathUse::Read, "the picture file, turned as its EXIF says"),
-        Setting::int("x", OFFSET, "left edge; negative counts from the right").default("0").live(),
-        Setting::int("y", OFFSET, "top edge; negative counts from the bottom").default("0").live(),
-        Setting::number("alpha", 0.0..=1.0, "opacity, on top of the picture's own").default("1").live(),
+        Setting::path("path", PathUse::Read, "image file, rotated as its EXIF data says"),
+        Setting::int("x", OFFSET, "left edge in pixels; negative counts from the right").default("0").live(),
+        Setting::int("y", OFFSET, "top edge in pixels; negative counts from the bottom").default("0").live(),
+        Setting::number("alpha", 0.0..=1.0, "opacity from 0 to 1, multiplied with the image's own").default("1").live(),
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The picture, whose size the file tells; until then as large as it may be.
+    // The image. The file has its size; without it, the maximum.
     small: Some(|_, _, _| 4 * MOST_PIXELS),
     ..Entry::FILTER
 };
 
-/// The picture is not opened for planning: a logo is taken to be 256 pixels square.
+/// The image is not opened for planning: a logo is assumed to be 256 pixels square.
 fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     boxed(256.0, 256.0, frame)
 }
 
-/// The picture lies in one binding of the device, and every device binds 128 MiB.
+/// The image is in one binding of the device, and every device can bind 128 MiB.
 pub(crate) const MOST_PIXELS: u64 = 32 << 20;
 
 #[derive(Debug)]
@@ -64,7 +61,7 @@ impl Settings {
     }
 }
 
-/// The picture, one word for each pixel.
+/// The image, one word per pixel.
 #[derive(Debug)]
 struct State {
     size: Size,
@@ -91,29 +88,28 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::pixels(Overlay { settings: Settings::of(setup), state }))
 }
 
-/// Why a picture cannot be laid over frames.
 #[derive(Debug, thiserror::Error)]
 enum OverlayError {
     #[error("`{path}` cannot be read: {error}; check the path")]
     Unreadable { path: String, error: std::io::Error },
-    #[error("`{path}` is not a file; name a picture file")]
+    #[error("`{path}` is not a file; give an image file")]
     NoFile { path: String },
-    #[error("`{path}` is not a picture for an overlay: {error}")]
+    #[error("`{path}` cannot be used as an overlay: {error}")]
     NoPicture { path: String, error: PictureError },
     #[error("`{path}`: {error}")]
     NoMemory { path: String, error: NoMemory },
 }
 
-/// Refuses pictures that an overlay cannot hold, and those that memory would not last for.
+/// Refuses images that are too large for an overlay or for the available memory.
 fn fits(size: Size) -> Result<(), PictureError> {
     if size.pixels() > MOST_PIXELS {
         return Err(PictureError::TooLarge { size, most: MOST_PIXELS });
     }
-    // At most 20 bytes for each pixel: as stored, as rgba8, and as words for kernels.
+    // At most 20 bytes per pixel: as stored, as rgba8, and as words for kernels.
     Ok(NoMemory::probe(20 * size.pixels())?)
 }
 
-/// Reads a picture. Its header is looked at first: what is too large is not decoded.
+/// Reads an image. Its header is read first: an image that is too large is not decoded.
 fn load(path: &str) -> Result<State, OverlayError> {
     let unreadable = |error| OverlayError::Unreadable { path: path.to_owned(), error };
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {

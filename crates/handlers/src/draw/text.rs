@@ -1,11 +1,8 @@
-//! `text`: words on the picture.
+//! `text`: draws text on frames.
 //!
-//! Owns the words, their place, size, colour and font.
-//! Does not wrap lines, and does not set type: `letters` does.
-//!
-//! Always: `{fps}`, `{frame}`, `{time}` and `{size}` are filled in once per frame and stay with it. `{{` is a
-//! brace, and other words in braces are text. How lines with values and scripts that run to the left come out stands in
-//! `letters/writing.rs`.
+//! Replaces `{fps}`, `{frame}`, `{time}` and `{size}` by the values of each frame. `{{` is a brace, and other words in
+//! braces are plain text. Lines are not wrapped. `letters` shapes the text; `letters/writing.rs` explains lines with
+//! values and right-to-left scripts.
 
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
@@ -18,35 +15,34 @@ use crate::letters::{Fonts, Template, TextBlock, TextPlacement, TextValues, cove
 use super::OFFSET;
 use super::{color, line, whole};
 
-/// What `text` declares.
 pub static ENTRY: Entry = Entry {
     name: "text",
     family: Family::Draw,
-    about: "writes text; {fps}, {frame}, {time} and {size} are filled in",
+    about: "draws text; {fps}, {frame}, {time} and {size} are replaced by their values",
     example: "pattern ! text \"{fps} fps\" size=32 ! null",
     settings: &[
-        Setting::text("text", "the text, in one or several lines").live(),
-        Setting::int("x", OFFSET, "left end of the first baseline").default("20").live(),
-        Setting::int("y", OFFSET, "height of the first baseline, from the top").default("40").live(),
-        Setting::int("size", 1..=1024, "size of the letters in pixels").default("24").rebuild(),
-        Setting::color("color", "colour of the letters").default("ffffff").live(),
-        Setting::path("font", PathUse::Read, "a font file; the embedded font if not given").optional(),
+        Setting::text("text", "text of one or several lines").live(),
+        Setting::int("x", OFFSET, "left end of the first baseline in pixels").default("20").live(),
+        Setting::int("y", OFFSET, "distance of the first baseline from the top in pixels").default("40").live(),
+        Setting::int("size", 1..=1024, "font size in pixels").default("24").rebuild(),
+        Setting::color("color", "text colour").default("ffffff").live(),
+        Setting::path("font", PathUse::Read, "font file; defaults to the embedded font").optional(),
     ],
     bare: Some("text"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The coverage of its letters.
+    // The coverage of its glyphs.
     small: Some(|settings, _, frame| coverage(settings, frame)),
     ..Entry::FILTER
 };
 
-/// A placeholder is about as long as what replaces it.
+/// Assumes that a placeholder is about as long as its value.
 fn touched(settings: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let size_px = settings.int("size").unwrap_or(24) as f64;
     let lines = settings.text("text").unwrap_or_default().lines();
     lines.map(|l| line(l.chars().count(), size_px, frame)).sum::<f64>().min(frame.pixels() as f64)
 }
 
-/// A placeholder is about as long as what replaces it.
+/// Assumes that a placeholder is about as long as its value.
 fn coverage(settings: &catalog::SettingValues, frame: Size) -> u64 {
     let size_px = settings.int("size").and_then(|size| u32::try_from(size).ok()).unwrap_or(24);
     let lines = settings.text("text").unwrap_or_default().lines();
@@ -77,7 +73,6 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// The text, set.
 struct State {
     writing: TextBlock,
 }

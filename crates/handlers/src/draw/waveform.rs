@@ -1,10 +1,7 @@
-//! `waveform`: a curve over the picture, either a running sine or the brightness of its columns.
+//! `waveform`: draws a running sine, or the mean brightness of each column, over the frame.
 //!
-//! Owns which of the two.
-//! Does not keep a history: the curve belongs to this frame.
-//!
-//! Always: which rows a column's curve covers is decided in integers or once on the host; the curve is opaque, and what
-//! is darkened around it keeps its alpha.
+//! The rows that the curve covers in a column are computed in integers, or once on the CPU, so that both spaces agree.
+//! The curve is opaque; darkened pixels around it keep their alpha. There is no history: each frame has its own curve.
 
 use vramp_kernels::head::luma::LUMA;
 use vramp_kernels::pixel::curve::{self, CURVE};
@@ -13,13 +10,12 @@ use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelIn
 
 use super::{boxed, seconds};
 
-/// What `waveform` declares.
 pub static ENTRY: Entry = Entry {
     name: "waveform",
     family: Family::Draw,
     about: "draws a sine wave, or the mean brightness of each column",
     example: "pattern size=64x64 ! waveform kind=luma ! null",
-    settings: &[Setting::choice("kind", &["sine", "luma"], "a running sine, or the picture's own brightness")
+    settings: &[Setting::choice("kind", &["sine", "luma"], "curve: a running sine, or the brightness of the frame")
         .default("sine")
         .rebuild()],
     bare: Some("kind"),
@@ -38,11 +34,11 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Pixels that the sine goes up and down.
+/// Amplitude of the sine in pixels.
 const REACH: f64 = 50.0;
-/// Its angle grows by this much for each column.
+/// Increase of the angle per column.
 const PER_COLUMN: f64 = 0.02;
-/// Columns that it runs in a second.
+/// Columns per second.
 const SPEED: f64 = 100.0;
 const YELLOW: [u8; 4] = [255, 255, 0, 255];
 
@@ -62,11 +58,11 @@ impl Settings {
     }
 }
 
-/// Memory that is used again.
+/// Reused memory.
 #[derive(Debug, Default)]
 struct State {
-    /// Sine and cosine of each column's angle at time 0: the angle sum gives all other times, for a fraction of the
-    /// 45 us that 1920 sines take.
+    /// Sine and cosine of each column's angle at time 0: the angle sum gives all other times, for a fraction of the 45
+    /// us that 1920 sines take.
     angles: Vec<(f64, f64)>,
     rows: Vec<i32>,
     small: Vec<u32>,
@@ -95,7 +91,7 @@ impl PixelHandler for Sine {
     }
 }
 
-/// The curve of the picture's own brightness: what it needs is in the picture.
+/// The brightness curve: all its data is in the frame.
 #[derive(Debug)]
 struct LumaCurve;
 
@@ -110,13 +106,13 @@ impl PixelHandler for LumaCurve {
     }
 }
 
-/// The whole number at or below. `f64::floor` is a call where the processor is taken to be the oldest.
+/// Rounds down. `f64::floor` is a function call in code for the baseline processor.
 fn floor(v: f64) -> i32 {
     let whole = v as i32;
     whole - i32::from(v < f64::from(whole))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { luma } = Settings::of(setup);
     Ok(if luma { Worker::pixels(LumaCurve) } else { Worker::pixels(Sine { state: State::default() }) })

@@ -1,39 +1,37 @@
-//! Which file a path leads to, whatever it is called: links, other spellings and the standard streams included.
+//! Which file a path leads to, through links, other spellings and the standard streams.
 //!
-//! A file that exists is known by its device and inode where the system has them, and by its canonical path elsewhere; one
-//! that does not exist yet, by its canonical folder and its name. Nothing is opened.
+//! An existing file is identified by its device and inode, or by its canonical path on systems without inodes. A file
+//! that does not exist yet is identified by its canonical directory and its name. Nothing is opened.
 
 use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// Links that are followed to a file that does not exist yet; as many as Linux follows.
+/// Maximum number of links followed to a file that does not exist yet; the same as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// One file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FileIdentity {
-    /// A file that exists.
     #[cfg(unix)]
     Inode { device: u64, inode: u64 },
-    /// A file that does not exist yet; any file if the system has no inodes.
+    /// A file that does not exist yet; any file on systems without inodes.
     Path(PathBuf),
 }
 
-/// What can happen to it if several use it.
+/// How several users of a file affect each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
-    /// It keeps what is written: a file, or a disk.
+    /// Keeps what is written: a file, or a disk.
     File,
-    /// What is written into it comes out of it.
+    /// Returns what is written to its readers.
     Pipe,
-    /// Reading and writing do not meet: a terminal or a socket.
+    /// Reading and writing are independent: a terminal or a socket.
     TwoWay,
-    /// Any number may write into it, such as `/dev/null`.
+    /// Accepts any number of writers, such as `/dev/null`.
     Device,
 }
 
-/// What a path leads to.
+/// The file at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundFile {
     pub(super) identity: FileIdentity,
@@ -41,18 +39,18 @@ pub(super) struct FoundFile {
 }
 
 impl FoundFile {
-    /// Whether writing into one changes what is read from the other.
+    /// Whether writing to `self` changes what is read from `read`.
     pub(super) fn feeds(&self, read: &FoundFile) -> bool {
         self.identity == read.identity && matches!(self.kind, FileKind::File | FileKind::Pipe)
     }
 
-    /// Whether two that write would disturb each other.
+    /// Whether two writers would disturb each other.
     pub(super) fn disturbs(&self, other: &FoundFile) -> bool {
         self.identity == other.identity && (self.kind, other.kind) != (FileKind::Device, FileKind::Device)
     }
 }
 
-/// What is at a path, or would be made there; none if that cannot be known, and then it cannot be opened either.
+/// The file at a path, or the one that would be created there. `None` if that is unknown; opening it fails as well.
 pub(super) fn at(path: &Path) -> Option<FoundFile> {
     match fs::metadata(path) {
         Ok(found) => of(&found, || fs::canonicalize(path).ok()),
@@ -61,7 +59,7 @@ pub(super) fn at(path: &Path) -> Option<FoundFile> {
             let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let mut name = place.file_name()?.to_owned();
             if cfg!(any(windows, target_os = "macos")) {
-                // Their disks usually take both for one file; refusing one too many is the lesser mistake.
+                // Their file systems usually ignore case; refusing one name too many is the lesser mistake.
                 name.make_ascii_lowercase();
             }
             let place = fs::canonicalize(folder).ok()?.join(name);
@@ -71,7 +69,7 @@ pub(super) fn at(path: &Path) -> Option<FoundFile> {
     }
 }
 
-/// Where links lead to whose end does not exist.
+/// Follows links whose target does not exist.
 fn behind_links(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -103,12 +101,10 @@ fn of(found: &Metadata, path: impl FnOnce() -> Option<PathBuf>) -> Option<FoundF
     Some(FoundFile { identity: FileIdentity::Path(path()?), kind })
 }
 
-/// Where standard output leads.
 pub(super) fn standard_output() -> Option<FoundFile> {
     stream(&io::stdout())
 }
 
-/// Where standard input comes from.
 pub(super) fn standard_input() -> Option<FoundFile> {
     stream(&io::stdin())
 }

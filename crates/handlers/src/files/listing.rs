@@ -5,17 +5,21 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the files of a pattern cannot be listed.
 #[derive(Debug)]
 pub(crate) enum ListError {
-    /// It is not a pattern.
-    Pattern { problem: &'static str, at: usize },
-    /// A folder on the way could not be read.
-    Unreadable { path: PathBuf, error: io::Error },
+    Pattern {
+        problem: &'static str,
+        at: usize,
+    },
+    /// A directory could not be read.
+    Unreadable {
+        path: PathBuf,
+        error: io::Error,
+    },
 }
 
-/// The files that a path or pattern stands for, in natural order; none if nothing matches. An existing file is taken by
-/// its name even if that reads like a pattern, and a path that does not read like one stands for itself.
+/// The files that match a path or pattern, in natural order; empty if nothing matches. An existing file is taken by its
+/// name, even if that looks like a pattern. A path that does not look like a pattern is returned as it is.
 pub(crate) fn matching(pattern: &str) -> Result<Vec<PathBuf>, ListError> {
     if Path::new(pattern).exists() || !pattern.contains(['*', '?', '[']) {
         return Ok(vec![PathBuf::from(pattern)]);
@@ -33,8 +37,8 @@ pub(crate) fn matching(pattern: &str) -> Result<Vec<PathBuf>, ListError> {
     Ok(found)
 }
 
-/// Compares paths folder by folder, runs of digits by the number they stand for and everything else as text. Paths that
-/// differ only in leading zeros are in the order of their text.
+/// Compares paths directory by directory, runs of digits as numbers and everything else as text. Paths that differ only
+/// in leading zeros are compared as text.
 fn natural(a: &Path, b: &Path) -> Ordering {
     let (mut ours, mut theirs) = (a.components(), b.components());
     loop {
@@ -54,7 +58,7 @@ fn by_numbers(a: &OsStr, b: &OsStr) -> Ordering {
     loop {
         let (Some(first), Some(second)) = (a.first(), b.first()) else { return a.len().cmp(&b.len()) };
         let order = if first.is_ascii_digit() && second.is_ascii_digit() {
-            // By length and then as text, since a run of digits can be longer than any integer type.
+            // By length and then as text, since a run of digits may exceed any integer type.
             let (ours, theirs) = (take_number(&mut a), take_number(&mut b));
             ours.len().cmp(&theirs.len()).then_with(|| ours.cmp(theirs))
         } else {
@@ -68,7 +72,7 @@ fn by_numbers(a: &OsStr, b: &OsStr) -> Ordering {
     }
 }
 
-/// Takes the digits at the beginning, and hands them back without leading zeros.
+/// Removes the digits at the beginning and returns them without leading zeros.
 fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

@@ -1,9 +1,10 @@
-//! Which files a run reads and writes, and whether it would spoil one of them.
+//! The files that a run reads and writes, and the check that a run does not overwrite its own files.
 //!
-//! [`FileUse`] gathers the files of a graph, as its entries declare them ([`PathUse`]), and those of the program around
-//! it, and refuses a run that would write over a file that it reads, or write one file twice. A file is what it is and not
-//! how it is spelled: links, hard links, relative paths, `/dev/stdout` and numbered names are seen through.
-//! Nothing is opened or changed.
+//! Entries declare which settings name files that are read or written ([`PathUse`]). [`FileUse`] collects them for a
+//! graph, adds the files of the program, and refuses a run that would overwrite a file that it reads, or write one file
+//! twice. Files are compared by what they are on the disk, not by name: links, hard links, relative paths,
+//! `/dev/stdout` and numbered names are resolved. Nothing is opened or changed. `PipelineBuilder` runs the check before
+//! it opens anything, and the program runs it before sources are probed.
 //!
 //! ```
 //! # use vramp_handlers::{registry, files::FileUse};
@@ -31,28 +32,27 @@ use vramp_plan::catalog::{Family, PathUse, ValueType};
 
 use identity::{FileIdentity, FileKind, FoundFile};
 
-/// Two uses of one file in a run that would spoil it.
+/// Two uses of one file that conflict in a run.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {help}")]
 pub struct Clash {
-    /// The handler to change and its setting; none if neither use is a handler's.
+    /// The handler to change and its setting; `None` if neither use belongs to a handler.
     pub at: Option<(String, &'static str)>,
-    /// Which two uses of which file.
+    /// The file and its two uses.
     pub problem: String,
-    /// What to do about it.
     pub help: String,
 }
 
 vramp_plan::debug_as_display!(Clash);
 
-/// The files that a run reads and writes; [`FileUse::check`] ends it.
+/// The files that a run reads and writes; [`FileUse::check`] compares them.
 #[derive(Debug, Clone, Default)]
 pub struct FileUse {
     reads: Vec<FileReader>,
     writes: Vec<Write>,
 }
 
-/// A handler by its name and setting, or a part of the program by what it is called.
+/// A handler with its setting, or a part of the program.
 #[derive(Debug, Clone)]
 struct User {
     name: String,
@@ -75,7 +75,7 @@ enum FileOrigin {
 #[derive(Debug, Clone)]
 struct Write {
     by: User,
-    /// As it is written in the setting.
+    /// The path as written in the setting.
     spelled: String,
     to: Destination,
 }
@@ -88,7 +88,7 @@ enum Destination {
 }
 
 impl FileUse {
-    /// The files of a graph.
+    /// Collects the files of a graph.
     pub fn of(graph: &Graph) -> FileUse {
         let mut all = FileUse::default();
         for handler in graph.handlers() {
@@ -109,7 +109,7 @@ impl FileUse {
                     PathUse::Write if path == "-" => all.writes.push(write(Destination::StandardOutput)),
                     PathUse::Write => all.writes.push(write(Destination::Path(path.into()))),
                     PathUse::WriteNumbered => {
-                        // A path that is not a pattern is refused with the other settings.
+                        // The check of the settings reports an invalid pattern.
                         let names = NumberedPath::read(path).unwrap_or_else(|_| NumberedPath::only(path));
                         all.writes.push(write(Destination::Numbered(names)));
                     }
@@ -119,14 +119,14 @@ impl FileUse {
         all
     }
 
-    /// Adds a file of the program's own that it reads `what` from, such as "the pipeline".
+    /// Adds a file that the program reads; `what` names its content, such as "the pipeline".
     #[must_use]
     pub fn reads(mut self, what: &str, path: impl Into<PathBuf>) -> FileUse {
         self.reads.push(FileReader { by: User::program(what), from: FileOrigin::Path(path.into()) });
         self
     }
 
-    /// Adds that the program itself reads `what` from standard input.
+    /// Adds that the program reads `what` from standard input.
     #[must_use]
     pub fn reads_standard_input(mut self, what: &str) -> FileUse {
         self.reads.push(FileReader { by: User::program(what), from: FileOrigin::StandardInput });
@@ -150,7 +150,7 @@ impl FileUse {
         self
     }
 
-    /// Refuses a run that would write over a file that it reads, or write one file twice.
+    /// Refuses a run that would overwrite a file that it reads, or write one file twice.
     pub fn check(&self) -> Result<(), Clash> {
         if self.writes.is_empty() {
             return Ok(());
@@ -178,7 +178,7 @@ impl FileUse {
     fn files_read(&self) -> BTreeMap<FileIdentity, (usize, FileRead)> {
         let mut all = BTreeMap::new();
         for (reader, read) in self.reads.iter().enumerate() {
-            // What cannot be listed is reported by the reader itself, in its own words.
+            // The reader itself reports a pattern that cannot be listed.
             let paths = match &read.from {
                 FileOrigin::Path(path) => vec![path.clone()],
                 FileOrigin::Matching(pattern) => matching(pattern).unwrap_or_default(),
@@ -197,13 +197,13 @@ impl FileUse {
     }
 }
 
-/// A file that is read, and what it is called in messages.
+/// A file that is read, and its name in messages.
 struct FileRead {
     found: FoundFile,
     shown: String,
 }
 
-/// Where a write really goes.
+/// The resolved target of a write.
 enum Goal {
     Standard(Option<FoundFile>),
     One(Option<FoundFile>, String),
@@ -212,12 +212,12 @@ enum Goal {
 
 /// Files whose names differ in a number.
 struct Numbered {
-    /// The folder as it is written, for messages.
+    /// The directory as written, for messages.
     written: String,
-    /// The folder itself; none if it does not exist.
+    /// The canonical directory; `None` if it does not exist.
     folder: Option<PathBuf>,
     names: NumberedPath,
-    /// Files that exist under one of the names, which may be links to anywhere.
+    /// Existing files that match one of the names; they may be links to other places.
     there: Vec<(FoundFile, String)>,
 }
 
@@ -235,7 +235,7 @@ impl Goal {
         }
     }
 
-    /// The files that exist or will.
+    /// The files that exist or will be created.
     fn files(&self) -> Box<dyn Iterator<Item = &FoundFile> + '_> {
         match self {
             Goal::Standard(found) | Goal::One(found, _) => Box::new(found.iter()),
@@ -243,7 +243,7 @@ impl Goal {
         }
     }
 
-    /// The file that both would write, if there is one.
+    /// The name of a file that both would write, if there is one.
     fn meets(&self, other: &Goal) -> Option<String> {
         match (self, other) {
             (Goal::Standard(_), Goal::Standard(_)) => Some("standard output".to_owned()),
@@ -271,12 +271,12 @@ impl Numbered {
             Some((found, name))
         });
         let mut there: Vec<(FoundFile, String)> = there.collect();
-        // Folders have no order; messages name the lowest number.
+        // Directories have no order; messages name the lowest number.
         there.sort_by(|(_, a), (_, b)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         Numbered { written: written.to_owned(), folder, names, there }
     }
 
-    /// The file among these that this one is.
+    /// The name among these files that refers to `one`.
     fn gives(&self, one: &FoundFile) -> Option<String> {
         let there = self.there.iter().find(|(found, _)| found.disturbs(one)).map(|(_, name)| name.as_str());
         let to_be = || match &one.identity {
@@ -318,10 +318,10 @@ impl User {
 }
 
 impl Write {
-    /// Refuses to write over a file that is read.
+    /// The error for overwriting a file that is read.
     fn over(&self, read: &FileReader, file: &FileRead) -> Clash {
         let (by, shown) = (&self.by.name, &file.shown);
-        let would = if file.found.kind == FileKind::Pipe { "write into" } else { "write over" };
+        let would = if file.found.kind == FileKind::Pipe { "write into" } else { "overwrite" };
         let used = match read.by.setting {
             None => format!("which holds {}", read.by.name),
             Some(_) => format!("which {} reads", read.by.name),
@@ -335,7 +335,7 @@ impl Write {
         Clash { at: self.by.at(), problem, help: self.elsewhere() }
     }
 
-    /// Refuses to write a file that another one writes.
+    /// The error for two writers of one file.
     fn beside(&self, other: &Write, file: &str) -> Clash {
         let (one, two) = (&other.by.name, &self.by.name);
         let same = match (&other.to, &self.to) {
@@ -354,7 +354,7 @@ impl Write {
         Clash { at: self.by.at().or_else(|| other.by.at()), problem, help }
     }
 
-    /// Where to write instead.
+    /// A suggestion for another place.
     fn elsewhere(&self) -> String {
         let path = Path::new(&self.spelled);
         match &self.to {
@@ -362,7 +362,7 @@ impl Write {
             Destination::Numbered(names) if names.is_numbered() => {
                 let name = path.file_name().unwrap_or_default();
                 let other = path.with_file_name("out").join(name);
-                format!("write to another folder, such as `{}`", other.display())
+                format!("write to another directory, such as `{}`", other.display())
             }
             _ => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();

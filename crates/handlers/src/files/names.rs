@@ -1,7 +1,7 @@
-//! Names of numbered files: a path with a place for the frame's number in it.
+//! Names of numbered files: a path with a placeholder for the frame number.
 //!
-//! Answers which name a frame gets, whether a name is one of them, and whether two paths can ever give the same name.
-//! It does not look at the disk.
+//! Computes the name of a frame, whether a name belongs to the path, and whether two paths can ever give the same name.
+//! Does not access the disk.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ const MOST_DIGITS: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NumberedPath {
     before: String,
-    /// The least number of digits, from 1 up; none if the path has no number.
+    /// Minimum number of digits, at least 1; `None` if the path has no number.
     digits: Option<usize>,
     after: String,
 }
@@ -28,11 +28,11 @@ impl NumberedPath {
             let digits = behind.len() - behind.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             if behind[digits..].starts_with('d') {
                 if names.digits.is_some() {
-                    return Err(format!("`{path}` has two places for the frame number; keep one"));
+                    return Err(format!("`{path}` has two placeholders for the frame number; keep one"));
                 }
                 let width = behind[..digits].parse().unwrap_or(1usize);
                 if width > MOST_DIGITS {
-                    return Err(format!("`{path}`: no frame number has {width} digits; write %04d"));
+                    return Err(format!("`{path}`: a frame number cannot have {width} digits; write %04d"));
                 }
                 names.digits = Some(width.max(1));
                 rest = &behind[digits + 1..];
@@ -43,12 +43,12 @@ impl NumberedPath {
         }
         names.tail().push_str(rest);
         if names.digits.is_some() && names.after.contains('/') {
-            return Err(format!("`{path}` has the frame number in a directory's name; put it into the file's"));
+            return Err(format!("`{path}` has the frame number in a directory name; put it into the file name"));
         }
         Ok(names)
     }
 
-    /// This one name, whatever is in it.
+    /// This one name, taken literally.
     pub(crate) fn only(name: &str) -> NumberedPath {
         NumberedPath { before: name.to_owned(), digits: None, after: String::new() }
     }
@@ -57,12 +57,11 @@ impl NumberedPath {
         if self.digits.is_some() { &mut self.after } else { &mut self.before }
     }
 
-    /// Whether frames get different names.
     pub(crate) fn is_numbered(&self) -> bool {
         self.digits.is_some()
     }
 
-    /// The folder as it is written, and the names within it.
+    /// The directory as written, and the names within it.
     pub(crate) fn in_folder(&self) -> (&str, NumberedPath) {
         let cut = self.before.rfind(std::path::is_separator).map_or(0, |at| at + 1);
         let names =
@@ -70,17 +69,17 @@ impl NumberedPath {
         (&self.before[..cut], names)
     }
 
-    /// The name for a frame.
+    /// Writes the name of a frame to `into`.
     pub(crate) fn name(&self, frame: u64, into: &mut String) {
         into.clear();
         into.push_str(&self.before);
         if let Some(digits) = self.digits {
-            write!(into, "{frame:0digits$}").expect("text can be added to text");
+            write!(into, "{frame:0digits$}").expect("writing to a String cannot fail");
         }
         into.push_str(&self.after);
     }
 
-    /// Whether some frame gets this name.
+    /// Whether some frame has this name.
     pub(crate) fn give(&self, name: &str) -> bool {
         let between = name.strip_prefix(&self.before).and_then(|rest| rest.strip_suffix(&self.after));
         between.is_some_and(|between| match self.digits {
@@ -89,7 +88,7 @@ impl NumberedPath {
         })
     }
 
-    /// A name that both give, each to a frame of its own choice; none if they never meet.
+    /// A name that both paths give to some frame, not necessarily the same one; `None` if there is none.
     pub(crate) fn common(&self, other: &NumberedPath) -> Option<String> {
         self.lengths().find_map(|ours| {
             let whole = self.before.len() + ours + self.after.len();
@@ -98,12 +97,12 @@ impl NumberedPath {
         })
     }
 
-    /// How many bytes the number can have.
+    /// Possible lengths of the number in bytes.
     fn lengths(&self) -> RangeInclusive<usize> {
         self.digits.map_or(0..=0, |digits| digits..=MOST_DIGITS)
     }
 
-    /// The name with the smallest numbers that both give with numbers of these lengths.
+    /// The smallest name that both give with numbers of these lengths.
     fn unified(&self, ours: usize, other: &NumberedPath, theirs: usize) -> Option<String> {
         let leads = |names: &NumberedPath, length: usize, at: usize| {
             at == names.before.len() && names.digits.is_some_and(|digits| length > digits)
@@ -113,7 +112,7 @@ impl NumberedPath {
             name.push(match bytes {
                 (Some(a), Some(b)) if a == b => a,
                 (Some(fixed), None) | (None, Some(fixed)) if fixed.is_ascii_digit() => fixed,
-                // A number that is longer than its least width does not begin with 0.
+                // A number that is longer than its minimum width does not begin with 0.
                 (None, None) if leads(self, ours, at) || leads(other, theirs, at) => b'1',
                 (None, None) => b'0',
                 _ => return None,
@@ -123,14 +122,14 @@ impl NumberedPath {
         (self.give(&name) && other.give(&name)).then_some(name)
     }
 
-    /// The bytes of a name whose number has this length; none for a digit.
+    /// The bytes of a name whose number has this length; `None` for a digit.
     fn template(&self, length: usize) -> impl Iterator<Item = Option<u8>> {
         let number = std::iter::repeat_n(None, length);
         self.before.bytes().map(Some).chain(number).chain(self.after.bytes().map(Some))
     }
 }
 
-/// Whether a frame number is printed like this with at least so many digits.
+/// Whether a frame number with this minimum width can be printed as this text.
 fn is_number(text: &[u8], digits: usize) -> bool {
     let plain = text.iter().all(u8::is_ascii_digit);
     let padded = text.len() == digits || text.len() > digits && text.first() != Some(&b'0');
@@ -168,7 +167,7 @@ mod tests {
 
     #[test]
     fn two_numbers_or_one_in_a_directory_are_refused() {
-        assert!(NumberedPath::read("%d-%d.png").unwrap_err().contains("two places"));
+        assert!(NumberedPath::read("%d-%d.png").unwrap_err().contains("two placeholders"));
         assert!(NumberedPath::read("%04d/a.png").unwrap_err().contains("directory"));
         assert!(NumberedPath::read("%999999999999999999999d.png").is_ok_and(|names| names.digits == Some(1)));
         assert!(NumberedPath::read("%21d.png").unwrap_err().contains("21 digits"));
@@ -223,7 +222,7 @@ mod tests {
         ) {
             let given = |path: &str| -> BTreeSet<String> { (0..2500).map(|frame| name(path, frame)).collect() };
             let (ours, theirs) = (given(&one), given(&other));
-            // Numbers of three digits with two more on either side are all among the first 2500 or print alike.
+            // Numbers of three digits with two more on either side are among the first 2500 or print alike.
             let short = |all: &BTreeSet<String>| all.iter().filter(|name| name.len() <= 3).cloned().collect();
             let (ours_short, theirs_short): (BTreeSet<String>, BTreeSet<String>) = (short(&ours), short(&theirs));
             match names(&one).common(&names(&other)) {

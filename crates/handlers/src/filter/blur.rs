@@ -1,28 +1,20 @@
-//! `blur`: a Gaussian.
+//! `blur`: convolves with a Gaussian.
 //!
-//! Owns sigma, size and the number of taps they come to.
-//! Does not compute the weights: they belong to the kernel.
-//!
-//! Always: the number of taps is odd; pixels beyond the border repeat the outermost ones.
+//! The number of taps is odd. Pixels beyond the border repeat the outermost ones. The kernel computes the weights.
 
 use vramp_kernels::head::blur;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `blur` declares.
 pub static ENTRY: Entry = Entry {
     name: "blur",
     about: "blurs with a Gaussian",
     example: "pattern size=64x64 ! blur sigma=2 ! null",
     settings: &[
-        Setting::number("sigma", 0.01..=100.0, "how wide, in pixels").default("2").rebuild(),
-        Setting::of(
-            "size",
-            ValueType::Odd { max: 1023, zero: true },
-            "taps in a row; 0 takes six sigma and one, made odd",
-        )
-        .default("0")
-        .rebuild(),
+        Setting::number("sigma", 0.01..=100.0, "standard deviation in pixels").default("2").rebuild(),
+        Setting::of("size", ValueType::Odd { max: 1023, zero: true }, "number of taps; 0 uses 6 * sigma + 1, made odd")
+            .default("0")
+            .rebuild(),
     ],
     bare: Some("sigma"),
     kernel: KernelRule::Reading(KernelDesc::separable(13), taps),
@@ -31,7 +23,6 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Taps along one axis.
 fn taps(settings: &catalog::SettingValues) -> u32 {
     match settings.int("size") {
         Some(size) if size > 0 => size as u32,
@@ -56,7 +47,7 @@ impl Settings {
     }
 }
 
-/// The weights, made once.
+/// The weights, computed once.
 #[derive(Debug)]
 struct State {
     words: [u32; 2],
@@ -79,7 +70,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let weights = blur::weights(sigma, size).ok_or_else(|| {
         let most = blur::MOST_TAPS;
         HandlerError::failed(format!(
-            "there is no Gaussian of sigma {sigma} with {size} taps: sigma has to be above 0, and taps odd and at most \
+            "sigma {sigma} with {size} taps is not a valid Gaussian: sigma must be above 0, and taps odd and at most \
              {most}"
         ))
     })?;

@@ -1,16 +1,12 @@
-//! `boxblur`: the plain mean of a square.
+//! `boxblur`: replaces each pixel by the mean of the square around it.
 //!
-//! Owns the side of the square.
-//! Does not weigh: every pixel in it counts alike.
-//!
-//! Always: the side is odd; pixels beyond the border repeat the outermost ones.
+//! The side is odd. Pixels beyond the border repeat the outermost ones.
 
 use vramp_kernels::head::boxblur;
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `boxblur` declares.
 pub static ENTRY: Entry = Entry {
     name: "boxblur",
     about: "blurs with the mean of a square",
@@ -28,7 +24,6 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Pixels along one axis.
 fn side(settings: &catalog::SettingValues) -> u32 {
     settings.int("size").unwrap_or(9) as u32
 }
@@ -49,7 +44,7 @@ impl PixelHandler for BoxBlur {
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
-        // Made for each frame: pictures of a single row or column are summed along one axis only.
+        // Packed for each frame: frames of a single row or column are summed along one axis only.
         let words = boxblur::pack(self.settings.side, info.source).ok_or_else(|| refused(self.settings.side))?;
         give.part(&words, &[]);
         Ok(Flow::Produced)
@@ -58,12 +53,12 @@ impl PixelHandler for BoxBlur {
 
 fn refused(side: u32) -> HandlerError {
     let most = boxblur::MOST_SIDE;
-    HandlerError::failed(format!("there is no mean of a square of side {side}: it has to be odd and at most {most}"))
+    HandlerError::failed(format!("a square of side {side} is not supported: the side must be odd and at most {most}"))
 }
 
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings { side: side(setup.settings) };
-    // Refused here, and not with the first frame.
+    // Refused here instead of with the first frame.
     boxblur::pack(settings.side, Size { width: 1, height: 1 }).ok_or_else(|| refused(settings.side))?;
     Ok(Worker::pixels(BoxBlur { settings }))
 }

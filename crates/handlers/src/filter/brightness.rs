@@ -1,9 +1,4 @@
-//! `brightness`: the same step up or down for every colour value.
-//!
-//! Owns the step, in parts of the whole range.
-//! Does not touch alpha.
-//!
-//! Always: a function of one channel, so it becomes a table of 256 values.
+//! `brightness`: adds a constant to red, green and blue, as a table of 256 values. Alpha is kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};
@@ -11,12 +6,11 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `brightness` declares.
 pub static ENTRY: Entry = Entry {
     name: "brightness",
     about: "adds a constant to red, green and blue",
     example: "pattern ! brightness amount=0.1 ! null",
-    settings: &[Setting::number("amount", -8.0..=8.0, "what to add; 1 is the whole range, 0 changes nothing")
+    settings: &[Setting::number("amount", -8.0..=8.0, "value to add; 0 changes nothing, 1 is the full range")
         .default("0")
         .live()],
     bare: Some("amount"),

@@ -1,9 +1,6 @@
-//! `chromakey`: makes a colour transparent.
+//! `chromakey`: makes pixels transparent whose colour is close to the key. Red, green and blue are kept.
 //!
-//! Owns the key colour, how near to it is near, and how soft the edge.
-//! Does not touch red, green or blue.
-//!
-//! Always: alpha never grows; a hard edge is decided in integers, so equally in both spaces.
+//! Alpha never grows. A hard edge is decided in integers, so that both spaces agree.
 
 use vramp_kernels::pixel::chromakey;
 use vramp_plan::catalog::{Class, Entry, Setting, Units, Work};
@@ -11,18 +8,21 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `chromakey` declares.
 pub static ENTRY: Entry = Entry {
     name: "chromakey",
-    about: "makes pixels transparent whose colour is near the key",
+    about: "makes pixels transparent whose colour is close to the key",
     example: "pattern size=64x64 ! chromakey color=00ff00 similarity=0.25 ! null",
     settings: &[
-        Setting::color("color", "the key colour").default("00ff00").live(),
+        Setting::color("color", "key colour").default("00ff00").live(),
         // Two chroma pairs are at most the diagonal of a unit square apart, 1.42.
-        Setting::number("similarity", 0.0..=1.5, "colours up to this far from the key become fully transparent")
-            .default("0.3")
-            .live(),
-        Setting::number("smooth", 0.0..=1.5, "width of the soft edge: colours this much further away stay opaque")
+        Setting::number(
+            "similarity",
+            0.0..=1.5,
+            "chroma distance from the key up to which pixels become fully transparent",
+        )
+        .default("0.3")
+        .live(),
+        Setting::number("smooth", 0.0..=1.5, "width of the soft edge; pixels farther away stay opaque")
             .default("0.1")
             .live(),
     ],

@@ -1,9 +1,4 @@
-//! `contrast`: spreads colour values away from a fixed one.
-//!
-//! Owns the factor and the value that stays in place.
-//! Does not touch alpha.
-//!
-//! Always: a function of one channel, so it becomes a table of 256 values.
+//! `contrast`: multiplies the distance of red, green and blue from a pivot, as a table of 256 values. Alpha is kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};
@@ -11,14 +6,13 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `contrast` declares.
 pub static ENTRY: Entry = Entry {
     name: "contrast",
     about: "multiplies red, green and blue around a pivot",
     example: "pattern ! contrast amount=1.2 pivot=0.5 ! null",
     settings: &[
-        Setting::number("amount", -100.0..=100.0, "the factor; 1 changes nothing").default("1").live(),
-        Setting::number("pivot", 0.0..=1.0, "the value that stays as it is; 1 is full").default("0").live(),
+        Setting::number("amount", -100.0..=100.0, "factor; 1 changes nothing").default("1").live(),
+        Setting::number("pivot", 0.0..=1.0, "value that does not change; 1 is full scale").default("0").live(),
     ],
     bare: Some("amount"),
     folds: true,

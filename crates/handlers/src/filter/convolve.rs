@@ -1,41 +1,40 @@
-//! `convolve`: a weighted sum of the square around each pixel.
+//! `convolve`: a weighted sum of the 3x3, 5x5 or 7x7 square around each pixel.
 //!
-//! Owns the weights, what they are divided by and what is added.
-//! Does not touch alpha and does not flip the kernel: the first weight belongs to the top left.
-//!
-//! Always: the square is 3, 5 or 7 wide; pixels beyond the border repeat the outermost ones; weights of 0 cost nothing.
+//! Alpha is kept. The kernel is not flipped: the first weight belongs to the top left pixel. Pixels beyond the border
+//! repeat the outermost ones. Weights of 0 cost nothing.
 
 use vramp_kernels::head::convolve;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `convolve` declares.
 pub static ENTRY: Entry = Entry {
     name: "convolve",
-    about: "weighs the pixels of a square with a kernel of your own",
+    about: "computes a weighted sum of the square around each pixel",
     example: "pattern size=64x64 ! convolve kernel=-2,-1,0,-1,1,1,0,1,2 ! null",
     settings: &[
-        Setting::of("kernel", ValueType::Numbers { counts: &[9, 25, 49] }, "the weights, row by row: 3x3, 5x5 or 7x7")
+        Setting::of("kernel", ValueType::Numbers { counts: &[9, 25, 49] }, "weights, row by row: 3x3, 5x5 or 7x7")
             .rebuild(),
         Setting::number(
             "divisor",
             -1e9..=1e9,
-            "what the sum is divided by; the sum of the weights if not given, or 1 where that is 0",
+            "divisor of the sum; defaults to the sum of the weights, or 1 if that is 0",
         )
         .optional()
         .live(),
-        Setting::number("bias", -65_536.0..=65_536.0, "added at the end, in levels of 255").default("0").live(),
+        Setting::number("bias", -65_536.0..=65_536.0, "value to add at the end, in levels from 0 to 255")
+            .default("0")
+            .live(),
     ],
     bare: Some("kernel"),
     kernel: KernelRule::Reading(KernelDesc::stencil(9), taps),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(taps(settings))) },
     small: Some(|settings, _, _| 8 * settings.numbers("kernel").map_or(0, |weights| weights.len() as u64)),
-    // What may be left out is found out by the parser; what is there has to fit.
+    // The parser reports missing settings; given values must be valid.
     check: |settings| Settings::read(settings).map_or(Ok(()), |settings| settings.weights().map(drop)),
     ..Entry::FILTER
 };
 
-/// Pixels that are read: those with a weight, and the centre, whose alpha is kept.
+/// Number of pixels read: those with a weight, and the centre, whose alpha is kept.
 fn taps(settings: &catalog::SettingValues) -> u32 {
     let Some(kernel) = settings.numbers("kernel") else { return 9 };
     let weighed = |(at, weight): &(usize, &f64)| **weight != 0.0 || *at == kernel.len() / 2;
@@ -59,7 +58,7 @@ impl<'a> Settings<'a> {
         setup.numbers("kernel").map(|kernel| Settings::with(kernel, setup.settings))
     }
 
-    /// None without a kernel.
+    /// `None` without a kernel.
     fn read(settings: &'a catalog::SettingValues) -> Option<Settings<'a>> {
         settings.numbers("kernel").map(|kernel| Settings::with(kernel, settings))
     }
@@ -72,25 +71,25 @@ impl<'a> Settings<'a> {
     fn divisor(&self) -> f64 {
         let sum: f64 = self.kernel.iter().sum();
         let without_signs: f64 = self.kernel.iter().map(|weight| weight.abs()).sum();
-        // Weights like 0.1, 0.2 and -0.3 come to 0 but for the last bits; nobody means to divide by those.
+        // Weights like 0.1, 0.2 and -0.3 add up to 0 except for rounding, which must not become the divisor.
         let is_zero = sum.abs() <= 1e-12 * without_signs;
         self.divisor.unwrap_or(if is_zero { 1.0 } else { sum })
     }
 
-    /// The weights in fixed point, or why they cannot be.
+    /// The weights in fixed point, or why they do not fit.
     fn weights(&self) -> Result<convolve::FixedWeights, String> {
         let Settings { kernel, bias, .. } = self;
         let divisor = self.divisor();
         if divisor == 0.0 {
-            return Err("a divisor of 0 divides nothing; leave it out for the sum of the weights".to_owned());
+            return Err("the divisor must not be 0; leave it out to divide by the sum of the weights".to_owned());
         }
         let weights: Vec<f64> = kernel.iter().map(|weight| weight / divisor).collect();
-        // Where a sum is beyond all numbers, so are the weights.
+        // If the sum is infinite, so are the weights.
         let fixed = divisor.is_finite().then(|| convolve::fixed(&weights, *bias)).flatten();
         fixed.ok_or_else(|| {
             format!(
-                "the kernel is too large for 32-bit fixed point: divided by {divisor} its weights add up to {}, without \
-                 signs, and may to {}; a divisor farther from 0 makes them smaller",
+                "the kernel is too large for 32-bit fixed point: divided by {divisor}, the absolute values of its weights add \
+                 up to {}, the limit is {}; use a larger divisor",
                 kernel.iter().map(|weight| weight.abs()).sum::<f64>() / divisor.abs(),
                 convolve::most(*bias).floor()
             )
@@ -98,7 +97,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// The weights, made once.
+/// The weights, computed once.
 #[derive(Debug)]
 struct State {
     words: [u32; 4],
@@ -120,11 +119,13 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(worker(&Settings::of(setup)?.weights().map_err(HandlerError::failed)?))
 }
 
-/// A filter that is a convolution by its nature: with these weights, and so many levels added.
+/// A filter that is a convolution with these weights, plus a bias in levels.
 pub(super) fn weighing(weights: &[f64], bias: f64) -> Result<Worker, HandlerError> {
     let fixed = convolve::fixed(weights, bias).ok_or_else(|| {
         let most = convolve::most(bias).floor();
-        HandlerError::failed(format!("its weights are too large for 32-bit fixed point: they may add up to {most}"))
+        HandlerError::failed(format!(
+            "its weights are too large for 32-bit fixed point: their sum is limited to {most}"
+        ))
     })?;
     Ok(worker(&fixed))
 }

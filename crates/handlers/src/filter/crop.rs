@@ -1,24 +1,18 @@
-//! `crop`: cuts a rectangle out.
-//!
-//! Owns the rectangle.
-//! Does not pad: a rectangle that reaches beyond the picture is refused.
-//!
-//! Always: pixels are copied as they are.
+//! `crop`: cuts out a rectangle. A rectangle that reaches beyond the frame is refused, not padded.
 
 use vramp_kernels::head::crop;
 use vramp_plan::Size;
 use vramp_plan::catalog::{Entry, KernelDesc, KernelRule, Output, Setting, SizeRule};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `crop` declares.
 pub static ENTRY: Entry = Entry {
     name: "crop",
-    about: "cuts a rectangle out of the picture",
+    about: "cuts out a rectangle",
     example: "pattern size=64x64 ! crop x=10 y=5 size=32x24 ! null",
     outputs: &[Output { size: SizeRule::Cut("x", "y", "size"), ..Output::VIDEO }],
     settings: &[
-        Setting::int("x", 0..=65_535, "left edge of the rectangle").default("0").live(),
-        Setting::int("y", 0..=65_535, "top edge of the rectangle").default("0").live(),
+        Setting::int("x", 0..=65_535, "left edge of the rectangle in pixels").default("0").live(),
+        Setting::int("y", 0..=65_535, "top edge of the rectangle in pixels").default("0").live(),
         Setting::size("size", "width and height of the rectangle"),
     ],
     bare: Some("size"),
@@ -53,13 +47,13 @@ impl PixelHandler for Crop {
         self.settings.size
     }
 
-    /// The plan has looked at the size that was announced; a folder of pictures may hold others.
+    /// Checks the rectangle again: the plan has checked the first size, but later frames may have others.
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (Settings { x, y, size }, from) = (&self.settings, info.source);
         if x + size.width > from.width || y + size.height > from.height {
             return Err(HandlerError::failed(format!(
-                "{size} at {x},{y} does not lie within the {from} it is cut from; choose x, y and size within {from}, or \
-                 put a `resize` in front of it"
+                "{size} at {x},{y} is not within the frame of {from}; choose x, y and size within {from}, or \
+                 put a `resize` before it"
             )));
         }
         give.part(&crop::pack(*x, *y), &[]);

@@ -1,9 +1,6 @@
-//! `edges`: how steeply the brightness changes.
+//! `edges`: computes the Sobel gradient of the brightness. Alpha is kept.
 //!
-//! Owns no setting.
-//! Does not touch alpha.
-//!
-//! Always: red, green and blue leave equal; the border mirrors without repeating the outermost pixel.
+//! Red, green and blue of the output are equal. The border mirrors without repeating the outermost pixel.
 
 use vramp_kernels::head::edges;
 use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Units, Work};
@@ -11,18 +8,17 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `edges` declares.
 pub static ENTRY: Entry = Entry {
     name: "edges",
-    about: "shows edges: the Sobel gradients of the gray picture",
+    about: "shows edges: the Sobel gradients of the brightness",
     example: "pattern size=64x64 ! edges ! null",
     kernel: KernelRule::Always(KernelDesc::stencil(9)),
-    // Two gradients of six weights that are not zero.
+    // Two gradients of six nonzero weights.
     work: Work { class: Class::Tap, units: Units::PerPixel(12.0) },
     ..Entry::FILTER
 };
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(fixed::head(&edges::EDGES, &[]))
 }

@@ -1,7 +1,5 @@
-//! One kernel whose parameters are the same for every frame: what most filters are once their settings are read.
-//!
-//! Owns the words, made once.
-//! Does not know what they mean: each filter packs its own.
+//! A filter of one kernel whose parameters are the same for every frame. Most filters become one of these once their
+//! settings are read. Each filter packs its own parameter words.
 
 use vramp_kernels::PixelFn;
 use vramp_kernels::head::Head;
@@ -12,12 +10,12 @@ struct FixedFunction {
     words: Vec<u32>,
 }
 
-/// A filter that is this function with these words.
+/// A filter that is this pixel function with these parameters.
 pub(super) fn function(function: &'static PixelFn, words: &[u32]) -> Worker {
     Worker::pixels(FixedFunction { part: Part::Function(function), words: words.to_vec() })
 }
 
-/// A filter that is this head with these words.
+/// A filter that is this head with these parameters.
 pub(super) fn head(head: &'static Head, words: &[u32]) -> Worker {
     Worker::pixels(FixedFunction { part: Part::Head(head), words: words.to_vec() })
 }

@@ -1,9 +1,4 @@
-//! `flip`: mirrors the picture.
-//!
-//! Owns along which axis.
-//! Does not change size.
-//!
-//! Always: pixels are copied as they are; twice along one axis gives the picture back.
+//! `flip`: mirrors the image. Pixels are copied unchanged.
 
 use vramp_kernels::head::flip;
 use vramp_plan::catalog::{Entry, KernelDesc, KernelRule, Setting};
@@ -11,12 +6,11 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `flip` declares.
 pub static ENTRY: Entry = Entry {
     name: "flip",
-    about: "mirrors the picture",
+    about: "mirrors the image",
     example: "pattern ! flip axis=h ! null",
-    settings: &[Setting::choice("axis", &["h", "v", "both"], "h swaps left and right, v top and bottom")
+    settings: &[Setting::choice("axis", &["h", "v", "both"], "axis: h swaps left and right, v top and bottom")
         .default("h")
         .rebuild()],
     bare: Some("axis"),

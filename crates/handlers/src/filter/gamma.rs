@@ -1,9 +1,4 @@
-//! `gamma`: bends the middle of the range, leaving its ends.
-//!
-//! Owns the exponent.
-//! Does not touch alpha.
-//!
-//! Always: a function of one channel, so it becomes a table of 256 values.
+//! `gamma`: applies a gamma curve to red, green and blue, as a table of 256 values. Black, white and alpha are kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};
@@ -11,12 +6,11 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `gamma` declares.
 pub static ENTRY: Entry = Entry {
     name: "gamma",
     about: "brightens (above 1) or darkens (below 1) the middle tones",
     example: "pattern ! gamma value=2.2 ! null",
-    settings: &[Setting::number("value", 0.01..=100.0, "the gamma; 1 changes nothing").default("1").live()],
+    settings: &[Setting::number("value", 0.01..=100.0, "gamma; 1 changes nothing").default("1").live()],
     bare: Some("value"),
     folds: true,
     ..Entry::FILTER

@@ -1,9 +1,4 @@
-//! `grayscale`: takes the colour out.
-//!
-//! Owns no setting; the weights of the three colours are fixed.
-//! Does not touch alpha or change the format.
-//!
-//! Always: red, green and blue leave equal.
+//! `grayscale`: replaces red, green and blue by their weighted mean, with fixed weights. Alpha and format are kept.
 
 use vramp_kernels::pixel::gray;
 use vramp_plan::catalog::Entry;
@@ -11,7 +6,6 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `grayscale` declares.
 pub static ENTRY: Entry = Entry {
     name: "grayscale",
     about: "replaces red, green and blue by their weighted mean",
@@ -19,7 +13,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(fixed::function(&gray::GRAY, &[]))
 }

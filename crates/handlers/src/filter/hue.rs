@@ -1,9 +1,4 @@
-//! `hue`: turns the colour circle.
-//!
-//! Owns the angle.
-//! Does not touch alpha or the brightness signal.
-//!
-//! Always: one 3x3 matrix, worked out from the angle on the host.
+//! `hue`: rotates colours around the gray axis by a 3x3 matrix that the CPU computes. Alpha and luma are kept.
 
 use vramp_kernels::pixel::{color, matrix};
 use vramp_plan::catalog::{Entry, Setting};
@@ -12,12 +7,11 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 use super::colormatrix::packed;
 use super::fixed;
 
-/// What `hue` declares.
 pub static ENTRY: Entry = Entry {
     name: "hue",
-    about: "turns all colours around the colour circle",
+    about: "rotates all colours around the colour circle",
     example: "pattern ! hue degrees=120 ! null",
-    settings: &[Setting::number("degrees", -3600.0..=3600.0, "how far to turn").default("0").live()],
+    settings: &[Setting::number("degrees", -3600.0..=3600.0, "angle in degrees").default("0").live()],
     bare: Some("degrees"),
     ..Entry::FILTER
 };

@@ -1,9 +1,4 @@
-//! `invert`: the negative.
-//!
-//! Owns no setting.
-//! Does not touch alpha.
-//!
-//! Always: twice is once too many: the picture is back.
+//! `invert`: the negative of red, green and blue. Alpha is kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::Entry;
@@ -11,16 +6,15 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `invert` declares.
 pub static ENTRY: Entry = Entry {
     name: "invert",
-    about: "turns red, green and blue into their negative",
+    about: "inverts red, green and blue",
     example: "pattern ! invert ! null",
     folds: true,
     ..Entry::FILTER
 };
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(fixed::function(&table::TABLE, &table::pack(&color::invert())))
 }

@@ -1,10 +1,8 @@
-//! `lut`: colours looked up in a table from a `.cube` file.
+//! `lut`: maps colours through the table of a `.cube` file. Alpha is kept.
 //!
-//! Owns which kernel a file becomes: one table for all channels, one for each, or a cube of colours.
-//! Does not read the text: `cube_file` does. Does not touch alpha.
-//!
-//! Always: the file is read once, at the start; where levels lie in a table is decided there in doubles, a shaper in
-//! front of a cube included.
+//! A file becomes one of three kernels: one table for all channels, one table for each, or a cube of colours. The file
+//! is read once, at the start (`cube_file`). The positions of levels in a table, including a shaper before a cube, are
+//! computed there in doubles.
 
 mod cube_file;
 
@@ -17,12 +15,11 @@ use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelIn
 
 use cube_file::CubeFile;
 
-/// What `lut` declares.
 pub static ENTRY: Entry = Entry {
     name: "lut",
     about: "applies the colour table of a .cube file",
     example: "pattern size=64x64 ! lut path=film.cube ! null",
-    settings: &[Setting::path("path", PathUse::Read, "a .cube file with a 1-D or 3-D table")],
+    settings: &[Setting::path("path", PathUse::Read, ".cube file with a 1-D or 3-D table")],
     bare: Some("path"),
     // Four corners of a tetrahedron are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
@@ -46,7 +43,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// The kernel that a file has become.
+/// The kernel for a file.
 #[derive(Debug)]
 struct State {
     function: &'static PixelFn,
@@ -88,6 +85,6 @@ impl PixelHandler for Lut {
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { path } = Settings::of(setup)?;
     let file = CubeFile::read(path).map_err(HandlerError::failed)?;
-    let state = State::of(&file).ok_or_else(|| HandlerError::failed(format!("`{path}` holds no table")))?;
+    let state = State::of(&file).ok_or_else(|| HandlerError::failed(format!("`{path}` has no table")))?;
     Ok(Worker::pixels(Lut { state }))
 }

@@ -1,9 +1,6 @@
-//! `median`: the middle value of a square, channel by channel.
+//! `median`: replaces each value by the median of the square around it, channel by channel.
 //!
-//! Owns the side of the square.
-//! Does not mix channels.
-//!
-//! Always: every value that leaves was one in the square; pixels beyond the border repeat the outermost ones.
+//! Pixels beyond the border repeat the outermost ones.
 
 use vramp_kernels::head::{median3, median5};
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, Work};
@@ -11,10 +8,9 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `median` declares.
 pub static ENTRY: Entry = Entry {
     name: "median",
-    about: "replaces each value by the middle one around it; removes specks",
+    about: "replaces each value by the median of its neighbours; removes specks",
     example: "pattern size=64x64 ! median size=3 ! null",
     settings: &[Setting::choice("size", &["3", "5"], "side of the square in pixels").default("3").rebuild()],
     bare: Some("size"),

@@ -1,9 +1,7 @@
-//! Filters: one picture in, one picture out.
+//! Filters: one image in, one image out. Each file declares a filter and chooses its kernel and parameters; the kernels
+//! are in `vramp_kernels`.
 //!
-//! Owns one file per filter: its declaration and, where it runs, which kernel it is and with which parameters.
-//! Does not compute pixels: kernels are another room.
-//!
-//! Always: parameters that depend on settings alone are made once; those that depend on sizes, when sizes change.
+//! Parameters that depend only on settings are computed once; those that depend on sizes, when sizes change.
 
 pub mod blur;
 pub mod boxblur;
@@ -35,7 +33,7 @@ use vramp_runtime::Kind;
 
 use crate::probe;
 
-/// Every handler of this family: a line each.
+/// Every handler of this family.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
         Kind::new(&brightness::ENTRY, brightness::make),

@@ -1,9 +1,5 @@
-//! `posterize`: each of red, green and blue becomes the nearest of equally spaced levels.
-//!
-//! Owns the number of levels.
-//! Does not touch alpha.
-//!
-//! Always: a function of one channel, so it becomes a table of 256 values.
+//! `posterize`: rounds red, green and blue to the nearest of equally spaced levels, as a table of 256 values. Alpha is
+//! kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};
@@ -11,12 +7,11 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `posterize` declares.
 pub static ENTRY: Entry = Entry {
     name: "posterize",
-    about: "takes red, green and blue to the nearest of a few equally spaced levels",
+    about: "rounds red, green and blue to a few equally spaced levels",
     example: "pattern kind=gradient ! posterize levels=6 ! null",
-    settings: &[Setting::int("levels", 2..=256, "levels of each colour, 0 and 255 among them; 256 changes nothing")
+    settings: &[Setting::int("levels", 2..=256, "number of levels, including 0 and 255; 256 changes nothing")
         .default("4")
         .live()],
     bare: Some("levels"),

@@ -1,29 +1,26 @@
-//! `resize`: the same picture with more or fewer pixels.
+//! `resize`: scales the image to a size or by a factor.
 //!
-//! Owns the new size and how pixels in between are found.
-//! Does not crop or keep proportions: both axes are what was asked for.
-//!
-//! Always: a side is at least one pixel; the four channels are treated alike. `area` and `lanczos` treat each axis by
-//! itself, and look at nothing outside of the picture: the pixels inside make up for what is missing.
+//! Does not keep proportions: each axis gets the requested size, at least one pixel. All four channels are treated
+//! alike. `area` and `lanczos` treat each axis separately and read nothing outside of the image; the weights of the
+//! pixels inside are normalised at the border.
 
 use vramp_kernels::head::{Head, bilinear, nearest, resample};
 use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Output, Setting, SizeRule, Units, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `resize` declares.
 pub static ENTRY: Entry = Entry {
     name: "resize",
-    about: "scales the picture to a size or by a factor",
+    about: "scales the image to a size or by a factor",
     example: "pattern size=64x48 ! resize size=40x30 filter=area ! null",
     outputs: &[Output { size: SizeRule::SettingOrScaled("size", "scale"), ..Output::VIDEO }],
     settings: &[
-        Setting::size("size", "the new width and height").optional(),
-        Setting::number("scale", 0.000_1..=1000.0, "the factor for both sides").optional(),
+        Setting::size("size", "output width and height").optional(),
+        Setting::number("scale", 0.000_1..=1000.0, "factor for both sides").optional(),
         Setting::choice(
             "filter",
             &["nearest", "bilinear", "area", "lanczos"],
-            "how pixels are found: quick, smooth, exact means, sharpest",
+            "filter: fastest, smooth, exact means, sharpest",
         )
         .default("bilinear")
         .rebuild(),
@@ -44,8 +41,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// One bilinear sample is four taps. The two-pass filters take their taps along each axis, as many more as the
-/// picture shrinks by.
+/// A bilinear sample is four taps. The two-pass filters have taps along each axis, more in proportion to the shrinking.
 fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 {
     let shrink = |from: u32, to: u32| (f64::from(from) / f64::from(to)).max(1.0);
     let (across, down) = (shrink(input.width, output.width), shrink(input.height, output.height));
@@ -53,8 +49,8 @@ fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 
         Some("nearest") => 0.25,
         Some("area") => (across + 1.0 + down + 1.0) / 4.0,
         Some("lanczos") => 6.0 * (across + down) / 4.0,
-        // The host goes over each row of the source once, the device over two for every pixel: shrinking costs the one
-        // three times as much a pixel as growing and the other the same. This is wrong by a third for either.
+        // The CPU passes over each source row once, the device over two for every pixel: per pixel, shrinking costs the
+        // CPU three times as much as growing, and the device the same. This estimate is off by a third for either.
         _ => 0.5 + 0.5 * (f64::from(input.height) / f64::from(output.height)).clamp(0.5, 1.75),
     };
     per_pixel * output.pixels() as f64
@@ -72,7 +68,7 @@ struct Settings {
     filter: ResizeFilter,
 }
 
-/// Where pixels come from along both sides, and with which weights.
+/// The source positions along both axes with their weights.
 fn small_bytes(settings: &catalog::SettingValues, source: Size, size: Size) -> u64 {
     match settings.word("filter") {
         Some("area") => resample::most_small_bytes(resample::axis::ResampleFilter::Area, source, size),
@@ -81,14 +77,12 @@ fn small_bytes(settings: &catalog::SettingValues, source: Size, size: Size) -> u
     }
 }
 
-/// What becomes of a size.
 #[derive(Debug, Clone, Copy)]
 enum ResizeTarget {
     Size(Size),
     Scale(f64),
 }
 
-/// How pixels are found.
 #[derive(Debug, Clone, Copy)]
 enum ResizeFilter {
     Nearest,
@@ -101,7 +95,7 @@ impl Settings {
         let to = match (setup.settings.size("size"), setup.settings.number("scale")) {
             (Some(size), _) => ResizeTarget::Size(size),
             (None, Some(scale)) => ResizeTarget::Scale(scale),
-            (None, None) => return Err(HandlerError::failed("neither its size nor its scale has a value")),
+            (None, None) => return Err(HandlerError::failed("neither `size` nor `scale` has a value")),
         };
         let filter = match setup.word("filter")? {
             "nearest" => ResizeFilter::Nearest,
@@ -114,11 +108,11 @@ impl Settings {
 }
 
 impl ResizeTarget {
-    /// The size that is asked for, which may be none: the sides before they are brought into range.
+    /// The requested sides, before they are limited; a side may be too large.
     fn sides(self, from: Size) -> (f64, f64) {
         match self {
             ResizeTarget::Size(size) => (f64::from(size.width), f64::from(size.height)),
-            // As the plan rounds: half up, and at least one pixel.
+            // Rounds like the plan: half up, and at least one pixel.
             ResizeTarget::Scale(scale) => {
                 let side = |n: u32| (f64::from(n) * scale + 0.5).floor().max(1.0);
                 (side(from.width), side(from.height))
@@ -127,10 +121,10 @@ impl ResizeTarget {
     }
 }
 
-/// Where pixels come from, for the sizes of the last frame.
+/// The source positions for the sizes of the last frame.
 #[derive(Debug, Default)]
 struct State {
-    /// Made from the first size, for the second.
+    /// Input and output size that the positions were computed for.
     sizes: Option<(Size, Size)>,
     words: Vec<u32>,
     small: Vec<u32>,
@@ -157,7 +151,7 @@ impl PixelHandler for ResizeHandler {
         if width.max(height) > f64::from(Size::MAX_SIDE) {
             let (from, most) = (info.source, Size::MAX_SIDE);
             return Err(HandlerError::failed(format!(
-                "it would make {from} into {width}x{height}, and a side has at most {most} pixels; choose a smaller scale"
+                "scaling {from} gives {width}x{height}, but a side has at most {most} pixels; choose a smaller scale"
             )));
         }
         let sizes = (info.source, info.size);

@@ -1,22 +1,16 @@
-//! `rotate`: quarter turns, clockwise.
-//!
-//! Owns how many.
-//! Does not turn by other angles: that is `warp`.
-//!
-//! Always: pixels are copied as they are; sides are swapped by an odd number of quarter turns.
+//! `rotate`: rotates clockwise by quarter turns. Pixels are copied unchanged. `warp` rotates by other angles.
 
 use vramp_kernels::head::rotate;
 use vramp_plan::Size;
 use vramp_plan::catalog::{Entry, KernelDesc, KernelRule, Output, Setting, SizeRule};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `rotate` declares.
 pub static ENTRY: Entry = Entry {
     name: "rotate",
-    about: "turns the picture clockwise by quarter turns",
+    about: "rotates the image clockwise by quarter turns",
     example: "pattern size=64x48 ! rotate degrees=90 ! null",
     outputs: &[Output { size: SizeRule::Turned("degrees"), ..Output::VIDEO }],
-    settings: &[Setting::choice("degrees", &["90", "180", "270"], "how far to turn, clockwise").default("90")],
+    settings: &[Setting::choice("degrees", &["90", "180", "270"], "clockwise angle in degrees").default("90")],
     bare: Some("degrees"),
     kernel: KernelRule::Always(KernelDesc::GATHER),
     ..Entry::FILTER

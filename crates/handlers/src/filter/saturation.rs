@@ -1,9 +1,6 @@
-//! `saturation`: moves colours towards their gray or away from it.
+//! `saturation`: moves colours towards their gray or away from it. Alpha and luma are kept.
 //!
-//! Owns the factor.
-//! Does not touch alpha or luma.
-//!
-//! Always: a matrix with the same fraction bits in both spaces.
+//! Uses a matrix in fixed point with the same fraction bits in both spaces.
 
 use vramp_kernels::pixel::{color, matrix};
 use vramp_plan::catalog::{Entry, Setting};
@@ -12,14 +9,11 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 use super::colormatrix::packed;
 use super::fixed;
 
-/// What `saturation` declares.
 pub static ENTRY: Entry = Entry {
     name: "saturation",
     about: "makes colours stronger (above 1) or grayer (below 1)",
     example: "pattern ! saturation amount=0.7 ! null",
-    settings: &[Setting::number("amount", -16.0..=16.0, "how much colour; 0 is gray, 1 changes nothing")
-        .default("1")
-        .live()],
+    settings: &[Setting::number("amount", -16.0..=16.0, "factor; 0 gives gray, 1 changes nothing").default("1").live()],
     bare: Some("amount"),
     ..Entry::FILTER
 };

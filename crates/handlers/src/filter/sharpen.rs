@@ -1,21 +1,17 @@
-//! `sharpen`: lifts a pixel away from its four neighbours.
+//! `sharpen`: strengthens the difference of a pixel from its four neighbours, as a convolution of five taps.
 //!
-//! Owns how far.
-//! Does not compute: it is a convolution of five taps.
-//!
-//! Always: alpha is kept; pixels beyond the border repeat the outermost ones; an amount of 0 changes nothing.
+//! Alpha is kept. Pixels beyond the border repeat the outermost ones.
 
 use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::convolve;
 
-/// What `sharpen` declares.
 pub static ENTRY: Entry = Entry {
     name: "sharpen",
     about: "strengthens the difference between neighbouring pixels",
     example: "pattern size=64x64 ! sharpen amount=0.5 ! null",
-    settings: &[Setting::number("amount", -16.0..=16.0, "how strongly; 0 changes nothing, below 0 softens")
+    settings: &[Setting::number("amount", -16.0..=16.0, "strength; 0 changes nothing, below 0 softens")
         .default("1")
         .live()],
     bare: Some("amount"),

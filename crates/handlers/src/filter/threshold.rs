@@ -1,9 +1,6 @@
-//! `threshold`: black or white.
+//! `threshold`: makes pixels white that are brighter than a level, and all others black. Alpha is kept.
 //!
-//! Owns the level between the two.
-//! Does not touch alpha.
-//!
-//! Always: decided in integers, so equally in both spaces.
+//! Compares integers, so that both spaces agree.
 
 use vramp_kernels::pixel::threshold;
 use vramp_plan::catalog::{Entry, Setting};
@@ -11,12 +8,11 @@ use vramp_runtime::{HandlerError, Setup, Worker};
 
 use super::fixed;
 
-/// What `threshold` declares.
 pub static ENTRY: Entry = Entry {
     name: "threshold",
-    about: "makes what is brighter than a level white, the rest black",
+    about: "makes pixels brighter than a level white, all others black",
     example: "pattern ! threshold level=0.4 ! null",
-    settings: &[Setting::number("level", 0.0..=1.0, "the level; 1 is full brightness").default("0.5").live()],
+    settings: &[Setting::number("level", 0.0..=1.0, "brightness level from 0 to 1").default("0.5").live()],
     bare: Some("level"),
     ..Entry::FILTER
 };

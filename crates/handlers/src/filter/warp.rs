@@ -1,19 +1,15 @@
-//! `warp`: an affine map of the plane.
+//! `warp`: applies an affine map from source to destination.
 //!
-//! Owns the six numbers of the map, from source to destination.
-//! Does not change size: what the map moves out of the picture is lost.
-//!
-//! Always: what no source pixel reaches is transparent black.
+//! The size stays; pixels that the map moves out of the image are lost. Pixels without a source are transparent black.
 
 use vramp_kernels::head::warp::{self, Map};
 use vramp_plan::Size;
 use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-/// What `warp` declares.
 pub static ENTRY: Entry = Entry {
     name: "warp",
-    about: "moves, turns, scales and shears the picture by a 2x3 matrix",
+    about: "moves, rotates, scales and shears the image by a 2x3 matrix",
     example: "pattern size=64x64 ! warp m=0.9,-0.2,10,0.2,0.9,-5 ! null",
     settings: &[Setting::of(
         "m",
@@ -22,7 +18,7 @@ pub static ENTRY: Entry = Entry {
     )
     .live()],
     bare: Some("m"),
-    // What may be left out is found out by the parser; what is there has to have a way back.
+    // The parser reports missing settings; a given matrix must be invertible.
     check: |settings| settings.numbers("m").map_or(Ok(()), |m| back(m).map(drop)),
     kernel: KernelRule::Always(KernelDesc { reads_per_pixel: 4, ..KernelDesc::GATHER }),
     work: Work { class: Class::Sample, units: Units::PerPixel(1.0) },
@@ -32,13 +28,13 @@ pub static ENTRY: Entry = Entry {
 
 /// The map from destination to source, or why there is none.
 fn back(m: &[f64]) -> Result<Map, String> {
-    let map = Map::try_from(m).map_err(|_| format!("m has to be 6 numbers and is {} of them", m.len()))?;
+    let map = Map::try_from(m).map_err(|_| format!("m must be 6 numbers, but has {}", m.len()))?;
     warp::inverse(&map).ok_or_else(|| {
         let [xx, xy, _, yx, yy, _] = map;
         let flat = xx * yy - xy * yx;
         format!(
-            "m cannot be turned round, since it maps the whole picture onto a line or a point, or beyond all numbers: {xx:?} \
-             times {yy:?} less {xy:?} times {yx:?} is {flat:?}; choose factors for which that is neither 0 nor endless"
+            "m is not invertible: its determinant {xx:?} \
+             * {yy:?} - {xy:?} * {yx:?} is {flat:?}; choose factors with a determinant that is finite and not 0"
         )
     })
 }
@@ -60,7 +56,7 @@ impl Settings {
     }
 }
 
-/// Where pixels come from, for the size of the last frame.
+/// The source positions for the size of the last frame.
 #[derive(Debug, Default)]
 struct State {
     size: Option<Size>,

@@ -1,10 +1,7 @@
-//! `wgsl`: a shader of the user's own.
+//! `wgsl`: runs a user's shader, a pixel function or a whole kernel. It has no CPU version, so it needs the device.
 //!
-//! Owns the shader's text and whatever settings it declares.
-//! Does not have a twin on the host, so it needs the device.
-//!
-//! Always: the shader is checked before the first frame, and a mistake is shown with its line; a file that is followed
-//! takes effect between two frames, or not at all.
+//! The shader is checked before the first frame; an error shows its line. With `--watch`, a saved file takes effect
+//! between two frames, or not at all (`follow`).
 
 mod declare;
 mod follow;
@@ -19,27 +16,26 @@ use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelIn
 pub(crate) use declare::declared;
 use follow::Following;
 
-/// What `wgsl` declares.
 pub static ENTRY: Entry = Entry {
     name: "wgsl",
     about: "runs your own WGSL pixel function or kernel",
     example: "pattern ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return vec4f(1 - c.rgb, c.a); }\" ! null",
     settings: &[
-        Setting::path("path", PathUse::Read, "a file with the shader").optional().rebuild(),
-        Setting::text("code", "the shader itself").optional(),
+        Setting::path("path", PathUse::Read, "shader file").optional().rebuild(),
+        Setting::text("code", "shader text").optional(),
     ],
     bare: Some("path"),
     one_of: &[&["path", "code"]],
     open_settings: true,
     spaces: &[Space::Gpu],
-    // Until the text has been looked at: then the graph knows whether it is a pixel function.
+    // A default: once the text has been read, the graph knows whether it is a pixel function.
     kernel: KernelRule::Always(KernelDesc::OPAQUE),
-    // What it computes is not known here; a handful of pixel functions is a middling guess.
+    // The amount of work is unknown; a handful of pixel functions is a moderate guess.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     ..Entry::FILTER
 };
 
-/// What is the same for every frame, and who says that it has changed.
+/// The parameters, which are the same for every frame, and the watcher of the file.
 struct OwnShader {
     own: Own,
     words: Vec<u32>,
@@ -47,7 +43,7 @@ struct OwnShader {
 }
 
 impl OwnShader {
-    /// A shader with the settings that `value` knows by name; its own defaults otherwise.
+    /// A shader with settings from `value`, which finds them by name; missing ones get their defaults.
     fn of<'v>(own: Own, value: impl Fn(&str) -> Option<&'v Value>) -> Result<OwnShader, String> {
         let count = match &own {
             Own::Pixel(function) => function.words(),
@@ -58,7 +54,7 @@ impl OwnShader {
             let default = declare::default(member)?;
             let value = value(&member.name).unwrap_or(&default);
             let Some(given) = declare::words(member.kind, value) else {
-                return Err(format!("`{}` is {} now, and was given something else", member.name, member.kind.name()));
+                return Err(format!("`{}` is now {}, but its value has another type", member.name, member.kind.name()));
             };
             member.put(&given, &mut words);
         }

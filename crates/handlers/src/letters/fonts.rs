@@ -1,11 +1,7 @@
-//! Fonts: shaped runs of text, from the embedded font or a file.
+//! Fonts: shapes runs of text with the chosen font, the embedded font, or those of the system, in that order.
 //!
-//! Owns the font library's state and the order in which fonts are asked: the chosen one, the embedded one, and those of
-//! the system.
-//! Does not rasterise ahead and does not place lines.
-//!
-//! Always: the system's fonts are looked for only when a text has characters that neither of the others has, since that
-//! takes tens of milliseconds; a character that nobody has comes out as the chosen font's box.
+//! System fonts are loaded only if a text has characters that the other two lack, since that takes tens of
+//! milliseconds. A character that no font has is drawn as the box of the chosen font.
 
 use std::fs;
 use std::io::Read as _;
@@ -22,17 +18,16 @@ use super::LettersError;
 
 static EMBEDDED: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 
-/// What the chosen font is called here, so that no other can be taken for it.
+/// The name under which the chosen font is loaded, so that no other font matches.
 const CHOSEN: &str = "vramp chosen";
 
-/// A font file has fewer bytes than this; the largest in use, of all Chinese characters, have some 100 MB.
+/// Limit for a font file; the largest ones in use, with all Chinese characters, have some 100 MB.
 const MOST_FONT_BYTES: u64 = 512 << 20;
 
-/// A glyph of a font at a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GlyphKey(CacheKey);
 
-/// A glyph that was placed: its origin, right of the run's beginning and below its baseline.
+/// A placed glyph: its origin, to the right of the start of the run and below its baseline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shaped {
     pub(crate) key: GlyphKey,
@@ -40,7 +35,7 @@ pub(crate) struct Shaped {
     pub(crate) y: f64,
 }
 
-/// Text of one line, shaped. Its first glyph need not be of its first character.
+/// A shaped line of text. The first glyph need not belong to the first character.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShapedRun {
     pub(crate) glyphs: Vec<Shaped>,
@@ -48,7 +43,7 @@ pub(crate) struct ShapedRun {
     pub(crate) right_to_left: bool,
 }
 
-/// The coverage of a glyph, row by row, and where its upper left corner lies from its origin.
+/// The coverage of a glyph, row by row, and the offset of its upper left corner from its origin.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mask {
     pub(crate) left: i32,
@@ -62,21 +57,20 @@ pub(crate) struct Mask {
 pub(crate) struct Fonts {
     system: FontSystem,
     scaler: SwashCache,
-    /// Height of a line in the chosen font, for letters of size 1.
+    /// Line height of the chosen font at size 1.
     line: f64,
     looked: bool,
 }
 
 impl Fonts {
-    /// The embedded font.
     pub(crate) fn embedded() -> Fonts {
         let mut db = Database::new();
-        let id = choose(&mut db, Source::Binary(Arc::new(EMBEDDED))).expect("the embedded font is whole");
-        Fonts::of(db, id).expect("the embedded font is whole")
+        let id = choose(&mut db, Source::Binary(Arc::new(EMBEDDED))).expect("the embedded font is valid");
+        Fonts::of(db, id).expect("the embedded font is valid")
     }
 
-    /// A font file, or the embedded font where none is given; characters that the file lacks come from the embedded
-    /// one.
+    /// The font of a file, or the embedded font without a path. Characters that the file lacks come from the embedded
+    /// font.
     pub(crate) fn of_file(path: Option<&str>) -> Result<Fonts, LettersError> {
         let Some(path) = path else { return Ok(Fonts::embedded()) };
         let no_font = |problem: String| LettersError::NoFont { path: path.to_owned(), problem };
@@ -100,26 +94,25 @@ impl Fonts {
         Fonts::of(db, id).ok_or_else(other)
     }
 
-    /// None where the font cannot be used.
+    /// `None` if the font cannot be used.
     fn of(db: Database, id: fontdb::ID) -> Option<Fonts> {
-        // The locale decides which of several fonts draws Chinese characters, and must not change from one machine to
-        // the next.
+        // The locale decides which of several fonts draws Chinese characters, so it must be the same on every machine.
         let mut system = FontSystem::new_with_locale_and_db("en-US".to_owned(), db);
         let font = system.get_font(id, Weight::NORMAL)?;
         let metrics = font.metrics();
         let height = f64::from(metrics.ascent) - f64::from(metrics.descent) + f64::from(metrics.leading);
         let line = height / f64::from(metrics.units_per_em);
-        // A font that does not tell gets what is usual.
+        // A font without a line height gets the usual one.
         let line = if line.is_finite() && line > 0.0 { line } else { 1.2 };
         Some(Fonts { system, scaler: SwashCache::new(), line, looked: false })
     }
 
-    /// From one baseline to the next, in pixels.
+    /// The distance between two baselines in pixels.
     pub(crate) fn line_px(&self, size_px: u32) -> f64 {
         self.line * f64::from(size_px)
     }
 
-    /// Shapes text that has no line breaks.
+    /// Shapes text without line breaks.
     pub(crate) fn shape(&mut self, text: &str, size_px: u32) -> ShapedRun {
         let (run, missing) = self.shape_once(text, size_px);
         if !missing || self.looked {
@@ -130,7 +123,7 @@ impl Fonts {
         self.shape_once(text, size_px).0
     }
 
-    /// A shaped run, and whether fonts lacked characters of it.
+    /// A shaped run, and whether characters are missing in the fonts.
     fn shape_once(&mut self, text: &str, size_px: u32) -> (ShapedRun, bool) {
         let size = size_px as f32;
         let mut buffer = Buffer::new_empty(Metrics::new(size, size));
@@ -139,7 +132,7 @@ impl Fonts {
         buffer.shape_until_scroll(&mut self.system, false);
         let (mut run, mut missing) = (ShapedRun::default(), false);
         for laid in buffer.layout_runs() {
-            // A line that runs to the left may begin anywhere: its left end is put where the run begins.
+            // A right-to-left line may begin anywhere: its left end is moved to the start of the run.
             let left = laid.glyphs.iter().map(|glyph| glyph.x).fold(f32::INFINITY, f32::min);
             run.right_to_left |= laid.rtl;
             for glyph in laid.glyphs {
@@ -164,7 +157,7 @@ impl Fonts {
         (run, missing)
     }
 
-    /// The coverage of a glyph; an empty mask where it has none. Of coloured glyphs, their opacity.
+    /// The coverage of a glyph; an empty mask if it has none. For coloured glyphs, their opacity.
     pub(crate) fn mask(&mut self, key: GlyphKey) -> Mask {
         let Some(image) = self.scaler.get_image_uncached(&mut self.system, key.0) else { return Mask::default() };
         let (width, height) = (image.placement.width, image.placement.height);
@@ -180,8 +173,8 @@ impl Fonts {
     }
 }
 
-/// Loads a font under the name by which it is asked for; the first where a file holds several. Its weight and style
-/// are set to the usual ones, because others would only be replaced by fonts of the same.
+/// Loads a font, the first one of a collection, under the name [`CHOSEN`]. Its weight and style are set to normal,
+/// because other values would only match fonts with the same ones.
 fn choose(db: &mut Database, source: Source) -> Option<fontdb::ID> {
     let ids = db.load_font_source(source);
     let mut face = db.face(*ids.first()?)?.clone();

@@ -1,9 +1,6 @@
-//! Sheets: the masks of all glyphs that a writing may use, one after another.
+//! A glyph sheet: the coverage masks of all glyphs that a text block may use, one after another.
 //!
-//! Owns the coverage bytes and who lies where in them.
-//! Does not shape: it is asked for glyphs.
-//!
-//! Always: a glyph is rasterised once; a sheet never grows beyond its limit.
+//! Each glyph is rasterised once. A sheet never grows beyond its limit.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +10,7 @@ use super::fonts::{Fonts, GlyphKey};
 /// Half of what every device can bind at once.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A mask on a sheet, and where its upper left corner lies from its glyph's origin.
+/// A mask on a sheet, and the offset of its upper left corner from its glyph's origin.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct GlyphMask {
     pub(super) left: i32,
@@ -29,7 +26,6 @@ impl GlyphMask {
     }
 }
 
-/// Masks one after another.
 #[derive(Default)]
 pub(super) struct GlyphSheet {
     coverage: Vec<u8>,
@@ -37,8 +33,7 @@ pub(super) struct GlyphSheet {
 }
 
 impl GlyphSheet {
-    /// Where a glyph's mask is, after rasterising it if need be. Masks that are wider or higher than 16 bits can tell
-    /// are left out.
+    /// The mask of a glyph, rasterised on first use. Masks wider or higher than 16 bits are left out.
     pub(super) fn mark(&mut self, fonts: &mut Fonts, key: GlyphKey) -> Result<GlyphMask, LettersError> {
         if let Some(mark) = self.marks.get(&key) {
             return Ok(*mark);
@@ -60,7 +55,6 @@ impl GlyphSheet {
         Ok(mark)
     }
 
-    /// All masks.
     pub(super) fn coverage(&self) -> &[u8] {
         &self.coverage
     }

@@ -1,31 +1,26 @@
-//! Templates: text with places for values.
+//! Text templates: finds `{fps}`, `{frame}`, `{time}` and `{size}` in a text, line by line.
 //!
-//! Owns how `{fps}`, `{frame}`, `{time}` and `{size}` are found in a text, line by line.
-//! Does not know what they are at a frame.
-//!
-//! Always: `{{` is a brace; any other word in braces is text like the rest.
+//! `{{` is a brace; any other word in braces is plain text.
 
 use super::LettersError;
 use super::values::TextValue;
 
-/// More characters than this are not shaped at all: even if many join into one, they would not fit.
+/// Limit for shaping: even if many characters join into one glyph, more would not fit.
 const MOST_CHARACTERS: usize = 4 * super::MOST_GLYPHS;
 
-/// Text, or the place of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TemplatePiece {
     Fixed(String),
     Value(TextValue),
 }
 
-/// Lines of pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(super) lines: Vec<Vec<TemplatePiece>>,
 }
 
 impl Template {
-    /// Reads the text of a setting.
+    /// Parses the text of a setting.
     pub(crate) fn read(text: &str) -> Result<Template, LettersError> {
         let count = text.chars().count();
         if count > MOST_CHARACTERS {
@@ -34,12 +29,12 @@ impl Template {
         Ok(Template { lines: text.lines().map(pieces).collect() })
     }
 
-    /// One line of these pieces.
+    /// A template of one line.
     pub(crate) fn line(pieces: impl Into<Vec<TemplatePiece>>) -> Template {
         Template { lines: vec![pieces.into()] }
     }
 
-    /// Whether it has places for values.
+    /// Whether it has placeholders.
     pub(super) fn changes(&self) -> bool {
         self.lines.iter().flatten().any(|piece| matches!(piece, TemplatePiece::Value(_)))
     }

@@ -1,33 +1,27 @@
-//! Values: what changes in a text from frame to frame.
+//! Values that change in a text from frame to frame, and their formatting.
 //!
-//! Owns which values there are, how each is written, and which characters that can take.
-//! Does not measure: values come with the frame.
-//!
-//! Always: a value is written without allocating, in at most [`MOST_CHARACTERS`] of [`CHARACTERS`].
+//! The frame brings the values. Formatting does not allocate, and gives at most [`MOST_CHARACTERS`] of [`CHARACTERS`].
 
 use std::fmt::Write;
 
 use vramp_plan::Size;
 use vramp_runtime::PixelInfo;
 
-/// Every character that a value may be written with.
+/// Every character that a value can contain.
 pub(super) const CHARACTERS: &str = "0123456789.:-x";
 
-/// The longest value: a frame number of 64 bits has 20 digits, two sides of 32 bits 21 characters.
+/// The longest value: a frame number of 64 bits has 20 digits, two sides of 32 bits have 21 characters.
 pub(super) const MOST_CHARACTERS: usize = 24;
 
-/// Something that changes from frame to frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextValue {
-    /// Frames per second, with one digit behind the point.
+    /// Frames per second, with one decimal.
     Fps,
-    /// Number of the frame.
     Frame,
     /// Stream time, as hours, minutes, seconds and milliseconds.
     Time,
-    /// Width and height of the picture.
     Size,
-    /// Milliseconds since the source's frame before, with one digit behind the point.
+    /// Milliseconds since the previous frame of the source, with one decimal.
     Delta,
 }
 
@@ -35,7 +29,7 @@ impl TextValue {
     pub(super) const ALL: [TextValue; 5] =
         [TextValue::Fps, TextValue::Frame, TextValue::Time, TextValue::Size, TextValue::Delta];
 
-    /// How a text asks for it; the time between frames is not offered.
+    /// The placeholder in a text; [`TextValue::Delta`] has none.
     pub(super) fn placeholder(self) -> Option<&'static str> {
         match self {
             TextValue::Fps => Some("{fps}"),
@@ -47,7 +41,6 @@ impl TextValue {
     }
 }
 
-/// The values at one frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextValues {
     fps: f64,
@@ -58,14 +51,13 @@ pub(crate) struct TextValues {
 }
 
 impl TextValues {
-    /// Those of a frame that a handler is called for.
     pub(crate) fn of(info: &PixelInfo) -> TextValues {
         let now = &info.now;
         let (fps, delta_ns) = (now.birth.fps, now.birth.delta_ns);
         TextValues { fps, frame: now.number, time_ns: now.pts_ns, size: info.size, delta_ns }
     }
 
-    /// Writes one of them behind what is there.
+    /// Appends one of the values to `text`.
     pub(super) fn write(&self, value: TextValue, text: &mut String) {
         let written = match value {
             TextValue::Fps => write!(text, "{:.1}", bounded(self.fps)),
@@ -79,11 +71,11 @@ impl TextValues {
             TextValue::Size => write!(text, "{}x{}", self.size.width, self.size.height),
             TextValue::Delta => write!(text, "{:.1}", bounded(self.delta_ns as f64 / 1e6)),
         };
-        written.expect("a String takes what is written");
+        written.expect("writing to a String cannot fail");
     }
 }
 
-/// What is no number counts as none; what is out of all proportion stays within a known length.
+/// Replaces NaN by 0, and limits extreme values, so that the length is bounded.
 fn bounded(v: f64) -> f64 {
     if v.is_finite() { v.clamp(0.0, 1e15) } else { 0.0 }
 }

@@ -1,12 +1,14 @@
-//! Writings: lines of text in one colour, with the values of each frame in their places.
+//! Text blocks: lines of text in one colour, with the values of each frame in their places.
 //!
-//! Owns the lines, their masks, and the words and small data that the kernel `glyphs` takes.
-//! Does not shape once it is made: values are put together from characters that were shaped one by one.
+//! A block holds its lines, their masks, and the parameters and small data of the kernel `glyphs`. Laying out a frame
+//! allocates nothing, however long its values get.
 //!
-//! Always: setting a frame allocates nothing, however long its values get. A line without values is shaped as a whole.
-//! In a line with values each piece of text is shaped by itself and pieces and values follow each other as written: to
-//! the right, or to the left where the line's first letter is of a script that runs so. Fixed text that is too much is
-//! refused; values for which there is no room any more are cut off.
+//! A line without values is shaped as a whole. In a line with values (`{fps}`) each piece of text is shaped alone, and
+//! values are composed of characters that were shaped one by one: there is no kerning inside a value, and a figure does
+//! not join its neighbours in scripts that join. Pieces and values follow each other as written, to the right, or to
+//! the left if the first letter of the line belongs to a right-to-left script.
+//!
+//! Fixed text that is too long is refused; values that do not fit are cut off.
 
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::{self, Glyph};
@@ -19,18 +21,16 @@ use super::sheet::{GlyphMask, GlyphSheet};
 use super::template::{Template, TemplatePiece};
 use super::values::{CHARACTERS, MOST_CHARACTERS, TextValue, TextValues};
 
-/// Marks that nobody sees, which make what follows a part of text in one direction.
+/// Invisible marks that set the direction of the following text.
 const TO_THE_RIGHT: char = '\u{200e}';
 const TO_THE_LEFT: char = '\u{200f}';
 
-/// Where a text begins and how large it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextPlacement {
     /// Left end of the first baseline.
     pub(crate) x: i32,
     /// Row of the first baseline.
     pub(crate) y: i32,
-    /// Size of the letters.
     pub(crate) size_px: u32,
 }
 
@@ -39,17 +39,17 @@ pub(crate) struct TextBlock {
     color: Pixel,
     sheet: GlyphSheet,
     lines: Vec<TextLine>,
-    /// The characters of values, once for each size that needs them.
+    /// The characters of values, once for each font size that needs them.
     figures: Vec<ValueGlyphs>,
-    /// How many glyphs of values there is room for.
+    /// Maximum number of glyphs of values.
     room: usize,
-    /// The values of the frame that is set, each followed by a line break, and those of the next one.
+    /// The values of the current frame, each followed by a line break, and those of the next one.
     values: String,
     next: String,
     set: Vec<Vec<Glyph>>,
     words: [u32; 8],
     small: Vec<u32>,
-    /// The frame's size that it is laid for.
+    /// The frame size of the current layout.
     laid_for: Option<Size>,
 }
 
@@ -66,7 +66,7 @@ enum LineItem {
     Value(TextValue),
 }
 
-/// Masks with the places of their origins, and where the pen is behind them.
+/// Masks with the positions of their origins, and the pen position after them.
 struct PlacedGlyphs {
     marks: Vec<(GlyphMask, f64, f64)>,
     advance: f64,
@@ -79,7 +79,7 @@ struct ValueGlyphs {
 }
 
 impl TextBlock {
-    /// Sets these texts.
+    /// Lays out these texts.
     pub(crate) fn of(
         fonts: &mut Fonts,
         color: Pixel,
@@ -97,7 +97,7 @@ impl TextBlock {
                 figures.push(ValueGlyphs::of(fonts, &mut sheet, size_px)?);
             }
         }
-        // Lines without anything to draw cost nothing.
+        // Lines without glyphs cost nothing.
         lines.retain(|line| line.most_glyphs() > 0);
         let fixed: usize = lines.iter().map(TextLine::fixed_glyphs).sum();
         let count = fixed + lines.len();
@@ -118,7 +118,7 @@ impl TextBlock {
         })
     }
 
-    /// Sets the values of a frame of this size; hands out the words and the small data of `glyphs`.
+    /// Sets the values of a frame of this size; returns the parameters and the small data of `glyphs`.
     pub(crate) fn set(&mut self, values: &TextValues, size: Size) -> Result<(&[u32], &[u32]), LettersError> {
         self.next.clear();
         for value in self.lines.iter().flat_map(TextLine::values) {
@@ -133,13 +133,13 @@ impl TextBlock {
         Ok((&self.words, &self.small))
     }
 
-    /// Puts the masks of all lines in their places.
+    /// Places the masks of all lines.
     fn lay(&mut self, size: Size) -> Result<(), LettersError> {
         let (mut values, mut room) = (self.values.lines(), self.room);
         for (line, set) in self.lines.iter().zip(&mut self.set) {
             set.clear();
             let mut pen = 0.0;
-            // Nobody asks for figures where there are no values.
+            // Lines without values do not use the figures.
             let figures = self.figures.iter().find(|figures| figures.size_px == line.size_px);
             for item in &line.items {
                 match item {
@@ -158,7 +158,7 @@ impl TextBlock {
         let most = self.small.len();
         let words = glyphs::pack(self.color, self.sheet.coverage(), &self.set, size, &mut self.small);
         self.words = words.ok_or(LettersError::TooFar)?;
-        // As many as there ever were, in steps: whoever copies them does not have to grow with every digit.
+        // Never shrinks, and grows in steps, so that the copies need not grow with every digit.
         self.small.resize(self.small.len().next_power_of_two().max(most), 0);
         Ok(())
     }
@@ -191,7 +191,7 @@ impl ValueGlyphs {
         let shaped = CHARACTERS.chars().map(|c| {
             let run = fonts.shape(c.encode_utf8(&mut bytes), size_px);
             let mut laid = PlacedGlyphs::of(fonts, sheet, run)?;
-            // One glyph each, as `MOST_CHARACTERS` counts.
+            // One glyph each, as `MOST_CHARACTERS` assumes.
             laid.marks.truncate(1);
             Ok(laid)
         });
@@ -200,7 +200,7 @@ impl ValueGlyphs {
 }
 
 impl PlacedGlyphs {
-    /// The masks of a run, without those that have no pixels.
+    /// The masks of a run, without empty ones.
     fn of(fonts: &mut Fonts, sheet: &mut GlyphSheet, run: ShapedRun) -> Result<PlacedGlyphs, LettersError> {
         let mut marks = Vec::with_capacity(run.glyphs.len());
         for glyph in run.glyphs {
@@ -212,7 +212,7 @@ impl PlacedGlyphs {
         Ok(PlacedGlyphs { marks, advance: run.advance })
     }
 
-    /// Puts it behind the pen, as far as there is room, and moves the pen.
+    /// Places the glyphs after the pen, as far as there is room, and moves the pen.
     fn put(&self, line: &TextLine, pen: &mut f64, room: usize, set: &mut Vec<Glyph>) {
         for (mark, x, y) in self.marks.iter().take(room) {
             let origin = ((*pen + x).round() as i32, y.round() as i32);
@@ -228,7 +228,7 @@ impl PlacedGlyphs {
     }
 }
 
-/// What a line consists of, from left to right.
+/// The items of a line, from left to right.
 fn items(
     fonts: &mut Fonts,
     sheet: &mut GlyphSheet,

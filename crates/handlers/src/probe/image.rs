@@ -1,9 +1,7 @@
-//! What a picture file's header tells: its size after turning.
+//! The size of an image from its header, after rotation.
 //!
-//! Owns the look at the first file that a pattern stands for.
-//! Does not decode, and does not look at the other files: sizes may change along the way.
-//!
-//! Always: the first file is the one that the source `image` reads first.
+//! Only the first file of a pattern is read, the one that the source `image` reads first; later ones may have other
+//! sizes.
 
 use std::io::{BufRead, BufReader, Seek};
 use std::path::{Path, PathBuf};
@@ -16,18 +14,16 @@ use super::{open, refuse, shown, unreadable};
 use crate::files::{ListError, matching};
 use crate::orientation;
 
-/// The size of the first picture.
 pub(super) fn probe(pattern: &str) -> Result<Probed, ProbeError> {
     let path = first(pattern)?;
     let reader = BufReader::new(open(&path)?);
     Ok(Probed { size: Some(size(&path, reader)?), ..Probed::default() })
 }
 
-/// The first file that the pattern stands for.
 fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
     let found = matching(pattern).map_err(|error| match error {
         ListError::Pattern { problem, at } => refuse(
-            format!("`{pattern}` is not a pattern: {problem} at character {at}"),
+            format!("`{pattern}` is not a valid pattern: {problem} at character {at}"),
             "write * for any part of a name, ? for one character, [a-f] for one of several",
         ),
         ListError::Unreadable { path, error } => unreadable(&path, &error),
@@ -35,12 +31,12 @@ fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
     found.into_iter().next().ok_or_else(|| {
         refuse(
             format!("no file matches `{pattern}`"),
-            "check the pattern, and quote it so that the shell leaves it alone",
+            "check the pattern, and quote it so that the shell does not expand it",
         )
     })
 }
 
-/// The size in a picture's header, as the source `image` makes it: turned as the file says.
+/// The size in an image header, rotated as the file says, like the source `image` does.
 fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError> {
     let name = path.display();
     let head = reader.fill_buf().map_err(|error| unreadable(path, &error))?;
@@ -48,10 +44,10 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
     let Some(kind) = kind(&head) else {
         return Err(refuse(
             format!("`{name}` starts with {}, expected a PNG, JPEG, WebP, BMP, TIFF or GIF at byte 0", shown(&head)),
-            "convert it to one of these first, or read it with `video`",
+            "convert it to one of these, or read it with `video`",
         ));
     };
-    let broken = |problem: String| refuse(problem, "check that the file is whole, for example by opening it elsewhere");
+    let broken = |problem: String| refuse(problem, "check that the file is complete, for example with an image viewer");
     let found = imagesize::reader_size(&mut reader).map_err(|error| {
         let at = reader.stream_position().unwrap_or_default();
         match error {
@@ -59,7 +55,7 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
                 broken(format!("`{name}` ends at byte {at} in the middle of its {kind} header, before its size"))
             }
             ImageError::IoError(error) => broken(format!("`{name}`: {kind} header at byte {at}: {error}")),
-            _ => broken(format!("`{name}`: the {kind} header at byte {at} leads to no size")),
+            _ => broken(format!("`{name}`: the {kind} header at byte {at} has no size")),
         }
     })?;
     // A BMP stored from the top has a negative height.
@@ -79,8 +75,7 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
     Ok(Size { width, height })
 }
 
-/// Which of the supported formats these first bytes belong to. The size reader knows others, which could not be
-/// decoded later.
+/// The format of these first bytes, if it is supported. The size reader knows more formats, which cannot be decoded.
 fn kind(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', ..] => Some("PNG"),
@@ -121,7 +116,7 @@ mod tests {
         bytes
     }
 
-    /// The start of a picture of 3x2 pixels in each format, as its specification lays it out.
+    /// The start of an image of 3x2 pixels in each format, by its specification.
     fn threes_by_twos() -> [(&'static str, Vec<u8>); 9] {
         let jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0\xff\xc0\0\x0b\x08\0\x02\0\x03";
         let gif = b"GIF89a\x03\0\x02\0\0\0\0";

@@ -1,7 +1,6 @@
-//! How large the small data are that handlers make from files: the picture of `overlay`, the cube of `lut`.
+//! The size of small data that handlers load from files: the image of `overlay`, the cube of `lut`.
 //!
-//! Owns the looks at headers that tell.
-//! Does not judge a file: one that cannot be read has no answer here, and its handler says why.
+//! A file that cannot be read has no answer here; its handler reports the error.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -12,17 +11,15 @@ use vramp_plan::catalog::SettingValues;
 
 use crate::draw::overlay;
 
-/// The line that tells the size of a cube stands before its entries; a header is not longer than this.
+/// The size of a cube is given before its entries, within this many bytes.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
 
-/// Of the picture that is laid over frames.
 pub(crate) fn overlay_bytes(settings: &SettingValues) -> Option<u64> {
     let size = imagesize::size(file(settings)?).ok()?;
     let pixels = (size.width as u64).checked_mul(size.height as u64)?;
     (pixels <= overlay::MOST_PIXELS).then(|| 4 * pixels)
 }
 
-/// Of a cube of colours.
 pub(crate) fn lut_bytes(settings: &SettingValues) -> Option<u64> {
     cube_bytes(file(settings)?)
 }
@@ -32,7 +29,7 @@ fn file(settings: &SettingValues) -> Option<&Path> {
     path.metadata().ok()?.is_file().then_some(path)
 }
 
-/// Of a .cube file: none of its small data if it has curves only.
+/// Zero for a .cube file with curves only.
 fn cube_bytes(path: &Path) -> Option<u64> {
     let mut lines = BufReader::new(File::open(path).ok()?.take(MOST_HEADER_BYTES)).lines();
     let said = lines

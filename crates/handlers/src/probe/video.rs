@@ -1,9 +1,6 @@
-//! What ffprobe tells about a video: the size and rate its frames will have.
+//! Size and rate of a video, from ffprobe's description of the first stream.
 //!
-//! Owns the ffprobe process, its time limit and the reading of its answer.
-//! Does not decode: the first stream's own description is enough.
-//!
-//! Always: the process is gone when the answer is there; nothing waits longer than the limit.
+//! The process has ended when the answer is returned, and never runs longer than the limit.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,12 +14,11 @@ use vramp_plan::{Rate, Size};
 
 use super::refuse;
 
-/// Addresses on slow networks answer within this, or not at all.
+/// Time limit; slow network addresses answer within it.
 const LIMIT: Duration = Duration::from_secs(10);
-/// An answer is a few hundred bytes; a broken tool may write for ever.
+/// An answer is a few hundred bytes; a broken tool may write without end.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// Size and rate of the first video stream.
 pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
     probe_with("ffprobe", path, LIMIT)
 }
@@ -30,8 +26,8 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
 fn probe_with(program: &str, path: &str, limit: Duration) -> Result<Probed, ProbeError> {
     if path == "-" {
         return Err(refuse(
-            "`video` cannot look into standard input without eating it",
-            "name a file or an address, or pipe y4m into `y4m path=-`",
+            "`video` cannot probe standard input without consuming it",
+            "give a file or an address, or pipe y4m into `y4m path=-`",
         ));
     }
     let said = run(program, path, limit)?;
@@ -46,7 +42,7 @@ fn probe_with(program: &str, path: &str, limit: Duration) -> Result<Probed, Prob
     read(path, &said.answer)
 }
 
-/// Reads ffprobe's JSON.
+/// Parses ffprobe's JSON.
 fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
     let json: Value = serde_json::from_slice(answer).map_err(|error| {
         refuse(
@@ -56,7 +52,7 @@ fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
     })?;
     let stream = &json["streams"][0];
     if stream.is_null() {
-        return Err(refuse(format!("`{path}` has no video stream"), "name a file with pictures in it"));
+        return Err(refuse(format!("`{path}` has no video stream"), "give a video file"));
     }
     let pixels = |key: &str| stream[key].as_u64().unwrap_or(0);
     let (mut width, mut height) = (pixels("width"), pixels("height"));
@@ -67,26 +63,25 @@ fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
     let size = size.ok_or_else(|| {
         refuse(
             format!("ffprobe says `{path}` is {width}x{height}, expected sides from 1 to {}", Size::MAX_SIDE),
-            "check that the file is whole, for example by playing it",
+            "check that the file is complete, for example by playing it",
         )
     })?;
-    // The average is what a constant-rate pipe of the frames will have; 0/0 stands for not known.
+    // The average is the rate of a constant-rate pipe; 0/0 means unknown.
     let rate = ["avg_frame_rate", "r_frame_rate"]
         .iter()
         .find_map(|key| stream[*key].as_str().and_then(|text| text.parse::<Rate>().ok()));
     Ok(Probed { size: Some(size), rate, ..Probed::default() })
 }
 
-/// Whether ffmpeg will turn the frames by a quarter while decoding, as it does with upright phone videos.
+/// Whether ffmpeg will rotate the frames by a quarter turn while decoding, as with upright phone videos.
 fn turned(stream: &Value) -> bool {
     let sides = stream["side_data_list"].as_array();
     let degrees = sides.into_iter().flatten().find_map(|side| side["rotation"].as_f64()).unwrap_or(0.0);
-    // Everything nearer to a quarter turn than to none or a half.
+    // Everything closer to a quarter turn than to none or a half.
     let off = degrees.rem_euclid(180.0);
     off > 45.0 && off < 135.0
 }
 
-/// What a process left behind.
 struct ProcessOutput {
     status: ExitStatus,
     answer: Vec<u8>,
@@ -99,7 +94,7 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
         .args(["-v", "error", "-select_streams", "v:0", "-of", "json", "-show_entries"])
         // "side_data" by its plain name: versions before 5 do not know the longer one.
         .arg("stream=width,height,avg_frame_rate,r_frame_rate:side_data=rotation")
-        // -i, so that a path with a leading dash is not taken for an option.
+        // -i, so that a path with a leading dash is not parsed as an option.
         .args(["-i", path])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -107,8 +102,8 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
         .spawn()
         .map_err(|error| {
             refuse(
-                format!("ffprobe, which is needed to look into `{path}`, cannot be started: {error}"),
-                "install ffmpeg so that `ffprobe` is found on the PATH, or use `y4m` or `image`, which need no tool",
+                format!("ffprobe, which is needed to probe `{path}`, cannot be started: {error}"),
+                "install ffmpeg so that `ffprobe` is in the PATH, or use `y4m` or `image`, which need no tool",
             )
         })?;
     let answer = child.stdout.take().map(collect);
@@ -119,31 +114,31 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
     };
     let said = (|| Some((wait(answer)?, wait(errors)?, exit(&mut child, deadline)?)))();
     let Some((answer, errors, status)) = said else {
-        // Both fail only for a process that is gone already.
+        // Both fail only if the process has already ended.
         let _ = child.kill();
         let _ = child.wait();
         return Err(refuse(
             format!("ffprobe did not answer about `{path}` within {} s", limit.as_secs_f64()),
-            "check that the disk or address answers, for example with `ffprobe` by hand",
+            "check that the disk or address responds, for example by running `ffprobe`",
         ));
     };
     Ok(ProcessOutput { status, answer, errors })
 }
 
-/// Reads a pipe on a thread of its own, so that waiting for it can end early.
+/// Reads a pipe on its own thread, so that waiting for it can end early.
 fn collect(pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (done, said) = mpsc::channel();
-    // Without a thread for it, nothing is ever said, and waiting ends early.
+    // If no thread can be started, the sender is dropped and the wait ends early.
     let _ = thread::Builder::new().name("vramp ffprobe".to_owned()).spawn(move || {
         let mut bytes = Vec::new();
-        // A pipe that breaks has said all it will say, and nobody may be waiting any more.
+        // A broken pipe is the end of the output, and the receiver may be gone.
         let _ = pipe.take(MOST_BYTES).read_to_end(&mut bytes);
         let _ = done.send(bytes);
     });
     said
 }
 
-/// The status of a process that has closed its pipes: nearly always there at once.
+/// The status of a process that has closed its pipes, which is nearly always available at once.
 fn exit(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait().ok()? {
@@ -156,7 +151,7 @@ fn exit(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     }
 }
 
-/// The last lines of what a tool complained, short enough for a message.
+/// The last lines of a tool's error output, shortened for a message.
 fn tail(errors: &[u8]) -> String {
     let text = String::from_utf8_lossy(errors);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

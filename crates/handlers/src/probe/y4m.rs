@@ -1,9 +1,7 @@
-//! What a YUV4MPEG2 header tells: size, rate, format, colours and what else it says of the stream.
+//! The header of a YUV4MPEG2 stream: size, rate, format, colours and other tags.
 //!
-//! Owns the reading of that one line.
-//! Does not read frames: on standard input the next byte belongs to the first of them.
-//!
-//! Always: at most 4 KiB are looked at; standard input's header is read once per process and remembered.
+//! At most 4 KiB are read. On standard input the next byte belongs to the first frame; its header is read once per
+//! process and remembered.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
@@ -16,7 +14,7 @@ use vramp_runtime::{Yuv, YuvMatrix};
 use super::{open, refuse, shown, unreadable};
 use crate::patient::{self, is_pause};
 
-/// The longest header line that is read, its end included.
+/// The longest header line, including its line end.
 pub(crate) const LONGEST: usize = 4096;
 const MAGIC: &[u8] = b"YUV4MPEG2";
 
@@ -30,10 +28,10 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
     read(&format!("`{}`", path.display()), &head)
 }
 
-/// The header line of standard input. A pipe cannot be rewound, and a plan may be made more than once: it is kept.
+/// The header line of standard input. It is kept, because a pipe cannot be rewound and a plan may be made repeatedly.
 static HEAD: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
 
-/// The header line that was read from standard input; empty where none was.
+/// The header line that was read from standard input; empty if none was.
 pub(crate) fn standard_input_header() -> &'static [u8] {
     HEAD.get().and_then(|head| head.as_deref().ok()).unwrap_or_default()
 }
@@ -46,18 +44,18 @@ fn standard_input() -> Result<Probed, ProbeError> {
     if io::stdin().is_terminal() {
         return Err(refuse(
             "standard input is a terminal, expected a YUV4MPEG2 stream",
-            "pipe one in, such as `ffmpeg -i clip.mp4 -f yuv4mpegpipe - | vramp run ...`, or name a file",
+            "pipe one in, such as `ffmpeg -i clip.mp4 -f yuv4mpegpipe - | vramp run ...`, or give a file",
         ));
     }
     match HEAD.get_or_init(|| first_of_standard_input().map_err(|error| error.to_string())) {
         Ok(head) => read("standard input", head),
         Err(error) => {
-            Err(refuse(format!("standard input cannot be read: {error}"), "pipe a stream in, or name a file"))
+            Err(refuse(format!("standard input cannot be read: {error}"), "pipe a stream in, or give a file"))
         }
     }
 }
 
-/// The bytes up to the first line end and with it, but never more than [`LONGEST`].
+/// The bytes up to and including the first line end, at most [`LONGEST`].
 pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     loop {
@@ -69,7 +67,7 @@ pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a header line. `name` is what it came from, for messages.
+/// Parses a header line. `name` is its origin, for messages.
 pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
     let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes one";
     let magic = &head[..head.len().min(MAGIC.len())];
@@ -87,7 +85,7 @@ pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
     let mut tags = Tags::default();
     let mut at = MAGIC.len();
     for (nth, tag) in line[MAGIC.len()..].split(|byte| *byte == b' ').enumerate() {
-        // What follows the last letter of the magic directly is not a tag.
+        // A word directly after the magic is not a tag.
         let taken = if nth == 0 && !tag.is_empty() { Err(("a space".to_owned(), not_y4m)) } else { tags.take(tag) };
         taken.map_err(|(expected, help)| {
             refuse(format!("{name}, byte {at}: found {}, expected {expected}", shown(tag)), help)
@@ -112,8 +110,8 @@ pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
     })
 }
 
-/// How the frames of a stream with these tags are to be read: what the header says of chroma and of colours. The matrix is
-/// a comment of vramp's own, since none is in common use.
+/// How to interpret the YUV of a stream: its chroma siting and colours. The matrix is a comment of vramp's own, since
+/// there is no common one.
 pub(crate) fn yuv_of(tags: &StreamTags, head: &[u8]) -> Yuv {
     let sited = CHROMA.iter().find(|chroma| Some(chroma.0) == tags.chroma);
     let mut yuv = Yuv { siting: sited.map_or(Siting::Centre, |chroma| chroma.2), ..Yuv::default() };
@@ -131,8 +129,8 @@ pub(crate) fn yuv_of(tags: &StreamTags, head: &[u8]) -> Yuv {
 
 type ChromaTag = (&'static str, Format, Siting);
 
-/// The words for how chroma is stored. The siting of 4:2:0 is that of mjpegtools: `420` means `420jpeg`, and in `420paldv`
-/// Cr lies on the first line of a pair and Cb on the second.
+/// The words for chroma formats. The siting of 4:2:0 is that of mjpegtools: `420` means `420jpeg`, and in `420paldv` Cr
+/// is on the first line of a pair and Cb on the second.
 const CHROMA: [ChromaTag; 7] = [
     ("420", Format::I420, Siting::Centre),
     ("420jpeg", Format::I420, Siting::Centre),
@@ -143,7 +141,7 @@ const CHROMA: [ChromaTag; 7] = [
     ("mono", Format::Gray8, Siting::Centre),
 ];
 
-/// The word for frames of this format with chroma there; of a word that was read and means the same, that word.
+/// The word for this format and siting. If the word that was read means the same, it is kept.
 pub(crate) fn chroma_word(format: Format, siting: Siting, read: Option<&'static str>) -> Option<&'static str> {
     let is_it = |chroma: &&ChromaTag| {
         chroma.1 == format
@@ -153,7 +151,6 @@ pub(crate) fn chroma_word(format: Format, siting: Siting, read: Option<&'static 
     CHROMA.iter().find(is_it).map(|chroma| chroma.0)
 }
 
-/// The letters for interlacing.
 pub(crate) const INTERLACING: [(u8, Interlacing); 5] = [
     (b'p', Interlacing::Progressive),
     (b't', Interlacing::TopFirst),
@@ -162,12 +159,12 @@ pub(crate) const INTERLACING: [(u8, Interlacing); 5] = [
     (b'?', Interlacing::Unknown),
 ];
 
-/// What the tags of a header have said so far.
+/// The tags of a header so far.
 #[derive(Default)]
 struct Tags {
     width: Option<u32>,
     height: Option<u32>,
-    /// Both above zero, or both zero where the rate is not known.
+    /// Both above zero, or both zero if the rate is unknown.
     rate: Option<(u32, u32)>,
     chroma: Option<ChromaTag>,
     interlacing: Option<Interlacing>,
@@ -177,12 +174,12 @@ struct Tags {
 }
 
 impl Tags {
-    /// Takes a tag in, or says what would have been right and the remedy.
+    /// Adds a tag; on failure returns what was expected and the remedy.
     fn take(&mut self, tag: &[u8]) -> Result<(), (String, &'static str)> {
         let Some((letter, value)) = tag.split_first() else {
             return Ok(());
         };
-        let once = |fresh: bool| if fresh { Ok(()) } else { Err(("each tag once".to_owned(), "repair the header")) };
+        let once = |fresh: bool| if fresh { Ok(()) } else { Err(("each tag once".to_owned(), "fix the header")) };
         match letter {
             b'W' => once(self.width.replace(side(value)?).is_none()),
             b'H' => once(self.height.replace(side(value)?).is_none()),
@@ -193,27 +190,27 @@ impl Tags {
             b'X' => {
                 match value {
                     b"COLORRANGE=FULL" | b"COLORRANGE=LIMITED" => self.says_range = true,
-                    // It travels with the frames, as the range does.
+                    // Stored with the frames, like the range.
                     b"COLORMATRIX=BT601" | b"COLORMATRIX=BT709" => {}
                     comment => self.comments.push(comment.to_vec()),
                 }
                 Ok(())
             }
-            _ => Err(("a tag W, H, F, C, I, A or X".to_owned(), "repair the header")),
+            _ => Err(("a tag W, H, F, C, I, A or X".to_owned(), "fix the header")),
         }
     }
 }
 
 fn side(value: &[u8]) -> Result<u32, (String, &'static str)> {
     number(value).filter(|side| (1..=Size::MAX_SIDE).contains(side)).ok_or_else(|| {
-        (format!("a side from 1 to {}", Size::MAX_SIDE), "check that the file is whole, or make it again smaller")
+        (format!("a side from 1 to {}", Size::MAX_SIDE), "check that the file is complete, or make it again smaller")
     })
 }
 
 fn rate(value: &[u8]) -> Result<(u32, u32), (String, &'static str)> {
-    ratio(value).filter(|(num, den)| (*num == 0) == (*den == 0)).ok_or_else(|| {
-        ("a rate such as `F30000:1001`".to_owned(), "repair the header, or write F0:0 where there is no rate")
-    })
+    ratio(value)
+        .filter(|(num, den)| (*num == 0) == (*den == 0))
+        .ok_or_else(|| ("a rate such as `F30000:1001`".to_owned(), "fix the header, or write F0:0 if there is no rate"))
 }
 
 fn chroma(value: &[u8]) -> Result<ChromaTag, (String, &'static str)> {
@@ -228,24 +225,24 @@ fn chroma(value: &[u8]) -> Result<ChromaTag, (String, &'static str)> {
 fn interlacing(value: &[u8]) -> Result<Interlacing, (String, &'static str)> {
     let found = INTERLACING.into_iter().find(|(letter, _)| value == [*letter]);
     found.map(|(_, interlacing)| interlacing).ok_or_else(|| {
-        ("interlacing as Ip, It, Ib, Im or I?".to_owned(), "repair the header, or write I? if it is not known")
+        ("interlacing as Ip, It, Ib, Im or I?".to_owned(), "fix the header, or write I? if it is unknown")
     })
 }
 
 fn aspect(value: &[u8]) -> Result<PixelAspect, (String, &'static str)> {
     let parts = ratio(value).filter(|(num, den)| (*num == 0) == (*den == 0));
-    parts.map(|(num, den)| PixelAspect { num, den }).ok_or_else(|| {
-        ("a pixel aspect such as `A1:1`".to_owned(), "repair the header, or write A0:0 if it is not known")
-    })
+    parts
+        .map(|(num, den)| PixelAspect { num, den })
+        .ok_or_else(|| ("a pixel aspect such as `A1:1`".to_owned(), "fix the header, or write A0:0 if it is unknown"))
 }
 
-/// Two plain numbers with a colon between them.
+/// Two decimal numbers with a colon between them.
 fn ratio(value: &[u8]) -> Option<(u32, u32)> {
     let colon = value.iter().position(|byte| *byte == b':')?;
     number(&value[..colon]).zip(number(&value[colon + 1..]))
 }
 
-/// A plain decimal number: no sign, no space.
+/// A decimal number without sign or spaces.
 fn number(digits: &[u8]) -> Option<u32> {
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     plain.then(|| std::str::from_utf8(digits).ok()?.parse().ok()).flatten()

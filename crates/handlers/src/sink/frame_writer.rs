@@ -1,10 +1,7 @@
-//! Whole frames into a stream of bytes, for sinks that write uncompressed video.
+//! Writes whole frames to a byte stream, for sinks of uncompressed video. Padding is removed; callers write headers.
 //!
-//! Owns the taking out of padding, how far the stream has got, and what is said when it cannot go on.
-//! Does not know headers: whoever writes a frame gives what stands in front of it.
-//!
-//! Always: a stream holds whole frames of one size and format, also after an error, where what was begun is taken back;
-//! writing allocates nothing after the first frame.
+//! A stream holds whole frames of one size and format, also after an error: a partly written frame is removed if the
+//! output can be truncated. Writing allocates nothing after the first frame.
 
 use std::io::{self, Write};
 
@@ -15,14 +12,14 @@ use vramp_runtime::{Meta, PartialFile, Yuv};
 use super::outlet::{Outlet, OutletError, remedy};
 use crate::visible::visible_ranges;
 
-/// Rows and lines shorter than this are gathered, so that they are not written one by one.
+/// Shorter rows and lines are collected into one write.
 const GATHER_BYTES: usize = 256 << 10;
 
-/// The setting of what becomes of an older file when a run fails or is interrupted.
+/// The setting for unfinished files.
 pub(super) const PARTIAL: Setting = Setting::choice(
     "partial",
     &["beside", REPLACE],
-    "what happens to an unfinished file if an older one exists: kept beside the older one, or it replaces that",
+    "action for an unfinished file if an older one exists: keep it beside the older one, or replace that",
 )
 .default("beside");
 
@@ -33,67 +30,64 @@ pub(super) fn replaces(settings: &SettingValues) -> bool {
     settings.word(PARTIAL.name) == Some(REPLACE)
 }
 
-/// Why a frame was not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
-        "{name}, frame {frame}, byte {at}: {error}; the {frames} frames before it are whole ({bytes} bytes); {}",
+        "{name}, frame {frame}, byte {at}: {error}; the {frames} frames before it are complete ({bytes} bytes); {}",
         remedy(error)
     )]
     Failed { name: String, frame: u64, at: u64, frames: u64, bytes: u64, error: io::Error },
     #[error(
-        "{name}, frame {frame}, byte {at}: whoever reads it has stopped reading, after {frames} whole frames; end \
-         the run yourself where fewer are wanted, with `--frames N` or `--seconds S`"
+        "{name}, frame {frame}, byte {at}: the reader has closed the stream after {frames} whole frames; to \
+         write fewer frames, use `--frames N` or `--seconds S`"
     )]
     Closed { name: String, frame: u64, at: u64, frames: u64 },
-    #[error("{name}, frame {frame}: the stream broke off in an earlier frame and cannot go on; start it again")]
+    #[error("{name}, frame {frame}: the stream broke in an earlier frame and cannot continue; restart the run")]
     Over { name: String, frame: u64 },
     #[error(
-        "{name}: frame {frame} is {size}, the frames before it are {first}, and such a stream has one size; put \
-         `resize size={first}` in front"
+        "{name}: frame {frame} is {size}, but earlier frames are {first}, and the stream has one size; put \
+         `resize size={first}` before it"
     )]
     Size { name: String, frame: u64, size: Size, first: Size },
     #[error(
-        "{name}: frame {frame} is {format}, the frames before it are {first}; put `convert format={first}` in front"
+        "{name}: frame {frame} is {format}, but earlier frames are {first}; put `convert format={first}` before it"
     )]
     Format { name: String, frame: u64, format: Format, first: Format },
     #[error(
-        "{name}: frame {frame} has another colour range, matrix or chroma siting than the frames before it; put `convert \
-         format=rgba8 ! convert format={format}` in front"
+        "{name}: frame {frame} has another colour range, matrix or chroma siting than earlier frames; put `convert \
+         format=rgba8 ! convert format={format}` before it"
     )]
     Colours { name: String, frame: u64, format: Format },
     #[error(transparent)]
     Outlet(#[from] OutletError),
 }
 
-/// A stream of frames that are all alike.
+/// A stream of frames with one format and size.
 pub(super) struct FrameWriter {
     name: String,
     to: Box<dyn Outlet>,
-    /// What the first frame was like.
+    /// Format, size and colours of the first frame.
     first: Option<(Format, Size, Yuv)>,
-    /// Bytes of whole frames, and how many those are.
+    /// Number of bytes of whole frames, and number of these frames.
     bytes: u64,
     frames: u64,
     gathered: Vec<u8>,
-    /// Whether it broke off where nothing can be taken back.
+    /// Whether the stream broke inside a frame that could not be removed.
     over: bool,
 }
 
 impl FrameWriter {
-    /// A stream to here; nothing has been written.
     pub(super) fn new(path: &str, to: Box<dyn Outlet>) -> FrameWriter {
         let name = if path == "-" { "standard output".to_owned() } else { format!("`{path}`") };
         let gathered = Vec::with_capacity(GATHER_BYTES);
         FrameWriter { name, to, first: None, bytes: 0, frames: 0, gathered, over: false }
     }
 
-    /// Whether nothing is in it yet.
     pub(super) fn is_empty(&self) -> bool {
         self.frames == 0
     }
 
-    /// Writes a frame, and in front of it what belongs there. All of it is on its way when this returns.
+    /// Writes `lead` and then a frame. All bytes have been passed to the output when this returns.
     pub(super) fn write(&mut self, lead: &[u8], meta: &Meta, pixels: &[u8]) -> Result<(), WriteError> {
         let frame = meta.number;
         self.check(meta)?;
@@ -106,7 +100,7 @@ impl FrameWriter {
                 Ok(())
             }
             Err(error) => {
-                // What cannot be taken back leaves half a frame: nothing may follow it.
+                // If the partial frame cannot be removed, nothing may follow it.
                 self.over = !self.to.cut_to(self.bytes).unwrap_or(false);
                 let (name, at, frames, bytes) = (self.name.clone(), self.bytes + written, self.frames, self.bytes);
                 Err(match error.kind() {
@@ -144,7 +138,7 @@ impl FrameWriter {
         self.to.flush()
     }
 
-    /// Gathers what is short and sends on what is long.
+    /// Collects short writes, and passes long ones on.
     fn put(&mut self, bytes: &[u8], written: &mut u64) -> io::Result<()> {
         if self.gathered.len() + bytes.len() > GATHER_BYTES {
             push(&mut *self.to, &self.gathered, written)?;
@@ -159,8 +153,8 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Ends the stream before its last frame. It holds whole frames; if there is an older file of its name, that stays,
-    /// and the file beside it is returned.
+    /// Ends the stream before its last frame. The file holds whole frames. If there is an older file of its name, that
+    /// stays, and the file beside it is returned.
     pub(super) fn finish_early(self) -> Result<Option<PartialFile>, WriteError> {
         if self.is_empty() {
             return Ok(None);
@@ -168,7 +162,7 @@ impl FrameWriter {
         Ok(self.to.finish_early()?)
     }
 
-    /// Finishes the stream. One without frames leaves nothing behind, and what was there before stays.
+    /// Finishes the stream. A stream without frames creates no file, and an older file stays.
     pub(super) fn finish(self) -> Result<(), WriteError> {
         if self.is_empty() {
             return Ok(());
@@ -177,7 +171,7 @@ impl FrameWriter {
     }
 }
 
-/// Writes all of it and counts.
+/// Writes all bytes and counts them.
 fn push(to: &mut dyn Write, mut bytes: &[u8], written: &mut u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match to.write(bytes) {
@@ -199,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk of a few bytes, or a pipe whose reader goes away after as many.
+    /// A disk of a few bytes, or a pipe whose reader closes after as many.
     #[derive(Clone)]
     struct Small {
         bytes: Arc<Mutex<Vec<u8>>>,
@@ -267,9 +261,9 @@ mod tests {
         writer.write(b"H ", &gray(4, 4, 2), b"abcdefgh").unwrap();
         let error = writer.write(b"F ", &gray(5, 4, 2), b"ijklmnop").unwrap_err().to_string();
         assert!(error.starts_with("`out.y4m`, frame 5, byte 18: "), "{error}");
-        assert!(error.contains("the 1 frames before it are whole (10 bytes)"), "{error}");
+        assert!(error.contains("the 1 frames before it are complete (10 bytes)"), "{error}");
         assert_eq!(small.text(), "H abcdefgh");
-        // Where there is room again, it goes on.
+        // The stream continues once there is room again.
         let error = writer.write(b"F ", &gray(6, 4, 2), b"qrstuvwx").unwrap_err().to_string();
         assert!(error.starts_with("`out.y4m`, frame 6, byte 18"), "{error}");
         writer.finish().unwrap();
@@ -286,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_said_and_nothing_follows_half_a_frame() {
+    fn a_closed_reader_is_reported_and_nothing_follows_half_a_frame() {
         let small = Small::new(18, io::ErrorKind::BrokenPipe);
         let mut writer = FrameWriter::new("-", Box::new(small.clone()));
         writer.write(b"H ", &gray(0, 4, 2), b"abcdefgh").unwrap();
         let error = writer.write(b"F ", &gray(1, 4, 2), b"ijklmnop").unwrap_err().to_string();
-        assert!(error.starts_with("standard output, frame 1, byte 18: whoever reads it has stopped"), "{error}");
+        assert!(error.starts_with("standard output, frame 1, byte 18: the reader has closed the stream"), "{error}");
         let error = writer.write(b"F ", &gray(2, 4, 2), b"ijklmnop").unwrap_err().to_string();
-        assert!(error.contains("frame 2: the stream broke off"), "{error}");
+        assert!(error.contains("frame 2: the stream broke in an earlier frame"), "{error}");
     }
 
     #[test]

@@ -1,10 +1,7 @@
-//! `jpeg`: small picture files with some loss.
+//! `jpeg`: writes JPEG files, one per frame. Alpha is dropped, and colours stay unchanged.
 //!
-//! Owns how much is lost.
-//! Does not keep alpha: JPEG has none, and colours stay as they are below it.
-//!
-//! Always: a file has its final name only once it is complete; below quality 90 colour has half the resolution of
-//! brightness, from there on all of it.
+//! A file has its final name only once it is complete. Below quality 90 chroma has half the resolution of luma, from
+//! there on the full resolution.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
 use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};
@@ -13,15 +10,14 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Wor
 
 use super::pictures::{Encoded, Pictures};
 
-/// What `jpeg` declares.
 pub static ENTRY: Entry = Entry {
     name: "jpeg",
     about: "writes JPEG files, one per frame",
     example: "pattern frames=3 ! jpeg path=out-%04d.jpg quality=85",
     inputs: &[Input { media: PortMedia::video(&[Format::Rgba8, Format::Rgb8]), ..Input::VIDEO }],
     settings: &[
-        Setting::path("path", PathUse::WriteNumbered, "the file; %04d in it stands for the frame number"),
-        Setting::int("quality", 1..=100, "from 1 (smallest file) to 100 (least loss)").default("90"),
+        Setting::path("path", PathUse::WriteNumbered, "file; %04d is replaced by the frame number"),
+        Setting::int("quality", 1..=100, "quality from 1 (smallest file) to 100 (least loss)").default("90"),
     ],
     bare: Some("path"),
     check: |settings| Pictures::check("jpeg", settings.text("path").unwrap_or_default()),
@@ -29,30 +25,26 @@ pub static ENTRY: Entry = Entry {
     ..Entry::SINK
 };
 
-/// Writes pictures.
 struct Jpeg {
     settings: Settings,
     state: State,
 }
 
-/// What was set.
 struct Settings {
     quality: u8,
 }
 
-/// What changes from frame to frame.
 struct State {
     pictures: Pictures,
-    /// A frame without the padding of its rows.
+    /// A frame without row padding.
     bare: Vec<u8>,
 }
 
-/// Why a frame is no JPEG.
 #[derive(Debug, thiserror::Error)]
 enum JpegError {
-    #[error("a side of a JPEG has at most {} pixels; put `resize` or `crop` in front, or write png", u16::MAX)]
+    #[error("a side of a JPEG has at most {} pixels; put `resize` or `crop` before it, or write png", u16::MAX)]
     TooLarge,
-    #[error("it cannot hold {0}; put `convert format=rgb8` in front")]
+    #[error("a JPEG cannot hold {0}; put `convert format=rgb8` before it")]
     Format(Format),
     #[error(transparent)]
     Encode(#[from] jpeg_encoder::EncodingError),
@@ -77,7 +69,7 @@ impl FrameHandler for Jpeg {
     }
 }
 
-/// Rows without gaps between them: as they are where there are none, or put together in the memory that is given.
+/// Rows without padding: the frame itself if it has none, otherwise a copy in `bare`.
 fn without_padding<'a>(
     format: Format,
     size: Size,
@@ -106,14 +98,13 @@ fn encode(format: Format, size: Size, pixels: &[u8], quality: u8, into: Encoded<
     let (width, height) = (side(size.width)?, side(size.height)?);
     foreign(|| {
         let mut encoder = Encoder::new(into, quality);
-        // Its own default takes one pixel of four, and edges of colour flicker.
+        // The encoder's default takes one pixel of four, which makes colour edges flicker.
         encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
         encoder.encode(pixels, width, height, colours)
     })?;
     Ok(())
 }
 
-/// Makes the sink `jpeg`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let pictures = Pictures::at(setup.settings.text("path").unwrap_or_default()).map_err(HandlerError::failed)?;
     let quality = setup.settings.int("quality").and_then(|quality| u8::try_from(quality).ok()).unwrap_or(90);

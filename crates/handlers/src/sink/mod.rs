@@ -1,7 +1,4 @@
-//! Sinks: take frames out, into files, windows or nowhere.
-//!
-//! Owns one declaration per sink.
-//! Does not encode or show anything here.
+//! Sinks: handlers that write frames to files, show them or drop them.
 
 pub mod jpeg;
 pub mod null;
@@ -18,7 +15,7 @@ mod pictures;
 
 use vramp_runtime::Kind;
 
-/// Every handler of this family: a line each.
+/// Every handler of this family.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
         Kind::new(&null::ENTRY, null::make),

@@ -1,18 +1,14 @@
-//! `null`: counts frames and forgets them.
+//! `null`: drops frames; the node around it counts them.
 //!
-//! Owns nothing; the node around it counts.
-//! Does not read a pixel and does not bring frames down from the device.
-//!
-//! Always: a frame it counts has been written completely.
+//! It reads no pixels and downloads nothing. A frame counts once the device has finished it.
 
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, Input, Work};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
-/// What `null` declares.
 pub static ENTRY: Entry = Entry {
     name: "null",
-    about: "counts finished frames, wherever they are, and drops them",
+    about: "counts finished frames in either memory space and drops them",
     example: "pattern frames=100 ! null",
     inputs: &[Input::ANY],
     spaces: &[Space::Gpu, Space::Cpu],
@@ -35,7 +31,7 @@ impl FrameHandler for Null {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(Worker::frames(Null))
 }

@@ -1,11 +1,13 @@
-//! Outlets: where a sink's bytes go, and how a file gets its name only once it holds something whole.
+//! The output of a sink: a file, standard output, a pipe or a device.
 //!
-//! Owns the look at the directory before the first frame, and the special cases:
-//! standard output, pipes and devices, which have no temporary name.
-//! Does not know frames or formats.
+//! A file is written under a temporary name beside its target and renamed when it is complete. The directory is checked
+//! before the first frame. An older file of the target's name is untouched until then, and stays if the new one is
+//! never finished. A file without a whole frame is removed. Pipes and devices have no temporary name and are never
+//! replaced by a file.
 //!
-//! Always: a file of the target's name is untouched until its successor is finished, and stays if that never is; a file
-//! without anything whole in it is removed; a pipe or device is never replaced by a file.
+//! A sink calls [`Outlet::finish`] from `stop`, after its stream has ended in a run without a failure. Any other end is
+//! `stop_early`, which calls [`Outlet::finish_early`]: it leaves an older file as it was and keeps the new one beside
+//! it (`partial_files` of the report).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
@@ -16,48 +18,46 @@ use vramp_runtime::PartialFile;
 
 use crate::Unhurried;
 
-/// Why nothing can be written there.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutletError {
     #[error("`{path}` is a directory, expected a file to write; add a file name to it")]
     Directory { path: String },
-    #[error("the directory `{folder}` of `{path}` is not there; make it first, such as `mkdir -p {folder}`")]
+    #[error("the directory `{folder}` of `{path}` does not exist; create it, for example with `mkdir -p {folder}`")]
     NoFolder { path: String, folder: String },
-    #[error("`{path}` cannot be written: {error}; check who may write there, or name another place")]
+    #[error("`{path}` cannot be written: {error}; check its permissions, or choose another path")]
     Unwritable { path: String, error: io::Error },
-    #[error("standard output is a terminal, which frames would flood; pipe it on, or name a file")]
+    #[error("standard output is a terminal, where frames cannot be written; pipe it to a program, or give a file")]
     Terminal,
     #[error("`{part}` was written and cannot be renamed to `{path}`: {error}; rename it by hand")]
     Rename { part: String, path: String, error: io::Error },
 }
 
-/// What helps against an error while writing.
+/// The remedy for a write error.
 pub(super) fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or name another place",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose another path",
         io::ErrorKind::FileTooLarge => {
-            "a file may not become larger than this here: raise the limit (`ulimit -f`), write less, or name another place"
+            "the file has reached the size limit: raise it (`ulimit -f`), write less, or choose another path"
         }
-        _ => "check the disk or the reader, or name another place",
+        _ => "check the disk or the reader, or choose another path",
     }
 }
 
-/// Something that frames can be written to, one after another.
+/// A destination for consecutive frames.
 pub(super) trait Outlet: Write + Send {
-    /// Takes back everything after this many bytes; false where that is impossible.
+    /// Truncates to this many bytes; returns false if that is impossible.
     fn cut_to(&mut self, bytes: u64) -> io::Result<bool>;
 
-    /// Finishes it: gives it its name where it is to have one.
+    /// Finishes the output; gives a file its final name.
     fn finish(self: Box<Self>) -> Result<(), OutletError>;
 
-    /// Ends it before everything has been written. An older file of its name stays, and what was written is left beside
-    /// that under the name that is returned; without one it gets its name as usual.
+    /// Finishes the output before all frames were written. An older file of its name stays; the new file is kept beside
+    /// it under the returned name. Without an older file it gets its final name.
     fn finish_early(self: Box<Self>) -> Result<Option<PartialFile>, OutletError> {
         self.finish().map(|()| None)
     }
 }
 
-/// Opens a file, or standard output for `-`.
 pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
     if path == "-" {
         if io::stdout().is_terminal() {
@@ -75,24 +75,23 @@ pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
     }
 }
 
-/// What a path leads to.
 pub(super) enum OutletTarget {
-    /// A file that is there or can be made, and is no link itself.
+    /// A file that exists or can be created; not a link.
     File(PathBuf),
-    /// A pipe or a device.
     Special(PathBuf),
 }
 
 impl OutletTarget {
-    /// Looks at a path without changing anything. What it finds is written into memory of a path before.
+    /// Resolves a path without changing anything. The result reuses the memory of `into`.
     pub(super) fn look(path: &str, into: PathBuf) -> Result<OutletTarget, OutletError> {
         let unwritable = |error| OutletError::Unwritable { path: path.to_owned(), error };
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(OutletError::Directory { path: path.to_owned() }),
             Ok(found) if found.is_file() => {
-                // Renaming would also replace a file that may not be written.
+                // Renaming would also replace a file that is not writable.
                 OpenOptions::new().write(true).open(path).map_err(unwritable)?;
-                // What is renamed over a link replaces the link; a folder on the way may be one.
+                // Renaming onto a link would replace the link, so links are resolved; a directory on the way may be one
+                // too.
                 if is_link(path) {
                     return Ok(OutletTarget::File(fs::canonicalize(path).map_err(unwritable)?));
                 }
@@ -100,7 +99,7 @@ impl OutletTarget {
             }
             Ok(_) => Ok(OutletTarget::Special(rewritten(into, path))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_link(path) => {
-                // What it leads to is not there yet. A ring of links is another error.
+                // The target of the link does not exist yet. A loop of links is another error.
                 let further = folder(Path::new(path)).join(fs::read_link(path).map_err(unwritable)?);
                 let further = further.to_str().ok_or_else(|| unwritable(io::ErrorKind::InvalidFilename.into()))?;
                 OutletTarget::look(further, into)
@@ -121,7 +120,7 @@ fn is_link(path: &str) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
-/// Another path in the same memory: a sink that writes a file per frame makes no new one for each.
+/// Replaces a path in its memory, so that a sink with a file per frame does not allocate.
 fn rewritten(path: PathBuf, text: &str) -> PathBuf {
     let mut words = path.into_os_string();
     words.clear();
@@ -140,7 +139,7 @@ pub(super) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Makes an empty file beside the target; its own name is written into memory of a path before.
+    /// Creates an empty file beside the target; its temporary name reuses `memory`.
     pub(super) fn begin(target: PathBuf, memory: PathBuf) -> Result<OutputFile, OutletError> {
         match TemporaryFile::beside_with(&target, memory) {
             Ok(file) => Ok(OutputFile { file, target }),
@@ -148,10 +147,10 @@ impl OutputFile {
         }
     }
 
-    /// Gives it its name; hands back the memory of both paths.
+    /// Renames the file to its target; returns the memory of both paths.
     pub(super) fn persist(self) -> Result<(PathBuf, PathBuf), OutletError> {
         if let Ok(old) = fs::metadata(&self.target) {
-            // Who may read the old file may read the new one; where that cannot be had, the picture matters more.
+            // Keeps the permissions of the old file. If that fails, the content is more important.
             let _ = self.file.file().set_permissions(old.permissions());
         }
         match self.file.persist(&self.target) {
@@ -160,7 +159,7 @@ impl OutputFile {
         }
     }
 
-    /// Gives it its name if that is free, and otherwise one like it that is.
+    /// Renames the file to its target if that is free, otherwise to a similar free name.
     fn persist_beside(self) -> Result<Option<PartialFile>, OutletError> {
         let Ok(old) = fs::metadata(&self.target) else { return self.persist().map(|_| None) };
         let OutputFile { mut file, target } = self;
@@ -181,7 +180,7 @@ impl OutputFile {
     }
 }
 
-/// Even a file that cannot be renamed is somebody's work: it stays.
+/// Keeps a file that cannot be renamed.
 fn not_renamed(failed: PersistError, path: &Path) -> OutletError {
     let part = failed.file.keep().display().to_string();
     OutletError::Rename { part, path: path.display().to_string(), error: failed.error }
@@ -228,7 +227,6 @@ impl Outlet for OutputFile {
     }
 }
 
-/// A pipe or a device.
 struct Special(Unhurried<File>);
 
 impl Write for Special {
@@ -251,7 +249,7 @@ impl Outlet for Special {
     }
 }
 
-/// Standard output, locked anew for each write, since a lock cannot move between threads.
+/// Standard output, locked for each write, since a lock cannot move between threads.
 struct StandardOutput;
 
 impl Write for StandardOutput {

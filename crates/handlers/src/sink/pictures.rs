@@ -1,10 +1,7 @@
-//! Pictures: one file for each frame, under a name with the frame's number.
+//! Image files: one per frame, named after the frame number. Callers encode.
 //!
-//! Owns which frame gets which name, and the writing of what was encoded.
-//! Does not encode: whoever writes a picture says how.
-//!
-//! Always: a file has its final name only once it is complete. A path without a number is for one frame: a second one
-//! is an error, since it would replace the first. Names and bytes of later pictures need no new memory.
+//! A file has its final name only once it is complete. A path without a number is for one frame: a second one is an
+//! error, since it would replace the first. Names and bytes of later images reuse memory.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -16,23 +13,22 @@ use vramp_runtime::NoMemory;
 use super::outlet::{OutletError, OutletTarget, OutputFile, remedy};
 use crate::files::NumberedPath;
 
-/// Why a picture was not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PictureWriteError {
     #[error(
-        "frame {frame} would replace frame {first} in `{path}`; write a number into the name, such as `{numbered}`, or \
+        "frame {frame} would replace frame {first} in `{path}`; put a number into the name, such as `{numbered}`, or \
          stop after one frame with `--frames 1`"
     )]
     Second { path: String, frame: u64, first: u64, numbered: String },
     #[error("`{path}`, frame {frame}, byte {at}: {error}; {}", remedy(error))]
     Write { path: String, frame: u64, at: usize, error: std::io::Error },
-    #[error("`{path}`, frame {frame}: a picture of {size} cannot be encoded: {problem}")]
+    #[error("`{path}`, frame {frame}: an image of {size} cannot be encoded: {problem}")]
     Encode { path: String, frame: u64, size: Size, problem: String },
     #[error(transparent)]
     Outlet(#[from] OutletError),
 }
 
-/// Takes what an encoder makes. Where memory for it runs out, that is an error of the picture.
+/// Collects the output of an encoder. Running out of memory is an error of the image.
 pub(super) struct Encoded<'a>(&'a mut Vec<u8>);
 
 impl std::io::Write for Encoded<'_> {
@@ -50,29 +46,28 @@ impl std::io::Write for Encoded<'_> {
     }
 }
 
-/// Files for pictures.
 pub(super) struct Pictures {
     names: NumberedPath,
-    /// The name of the file, and the bytes in it.
+    /// The file name, and the encoded bytes.
     name: String,
     encoded: Vec<u8>,
     /// The one frame of a path without a number.
     only: Option<u64>,
-    /// Memory of the paths of the picture before.
+    /// The paths of the last image, for their memory.
     target: PathBuf,
     place: PathBuf,
 }
 
 impl Pictures {
-    /// What is wrong with a path for pictures of this kind, if anything is.
+    /// Checks a path for images of this kind.
     pub(super) fn check(kind: &str, path: &str) -> Result<(), String> {
         if path == "-" {
-            return Err(format!("{kind} makes a file for each frame; for standard output use y4m or raw"));
+            return Err(format!("{kind} writes one file per frame; for standard output use y4m or raw"));
         }
         NumberedPath::read(path).map(drop)
     }
 
-    /// Pictures at this path; nothing is written yet.
+    /// Parses the path; writes nothing.
     pub(super) fn at(path: &str) -> Result<Pictures, String> {
         let (target, place) = (PathBuf::new(), PathBuf::new());
         Ok(Pictures {
@@ -85,18 +80,18 @@ impl Pictures {
         })
     }
 
-    /// Begins anew, and looks whether files can be made there before anything is computed.
+    /// Resets the state, and checks that files can be created before anything is computed.
     pub(super) fn start(&mut self) -> Result<(), PictureWriteError> {
         self.only = None;
         self.names.name(0, &mut self.name);
         if let OutletTarget::File(target) = OutletTarget::look(&self.name, PathBuf::new())? {
-            // Made and dropped again.
+            // Created and dropped again.
             OutputFile::begin(target, PathBuf::new())?;
         }
         Ok(())
     }
 
-    /// Writes the picture of a frame, which `encode` makes.
+    /// Writes the image of a frame, which `encode` produces.
     pub(super) fn write<E: Display>(
         &mut self,
         frame: u64,
@@ -135,7 +130,7 @@ impl Pictures {
     }
 }
 
-/// The same name with a place for the number.
+/// The same name with a placeholder for the number.
 fn numbered(name: &str) -> String {
     let path = Path::new(name);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -1,9 +1,4 @@
-//! `png`: lossless picture files.
-//!
-//! Owns how hard to compress.
-//! Does not change a pixel: quality is about time and bytes only.
-//!
-//! Always: a file has its final name only once it is complete.
+//! `png`: writes PNG files, one per frame, without loss. A file has its final name only once it is complete.
 
 use std::io::Write as _;
 
@@ -14,14 +9,14 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Wor
 
 use super::pictures::{Encoded, Pictures};
 
-/// What `png` declares.
 pub static ENTRY: Entry = Entry {
     name: "png",
     about: "writes PNG files, one per frame",
     example: "pattern frames=3 ! png path=out-%04d.png",
     settings: &[
-        Setting::path("path", PathUse::WriteNumbered, "the file; %04d in it stands for the frame number"),
-        Setting::int("quality", 0..=100, "from 0 (quick) to 100 (smallest file); the picture is the same").optional(),
+        Setting::path("path", PathUse::WriteNumbered, "file; %04d is replaced by the frame number"),
+        Setting::int("quality", 0..=100, "compression from 0 (fastest) to 100 (smallest file); always lossless")
+            .optional(),
     ],
     bare: Some("path"),
     check: |settings| Pictures::check("png", settings.text("path").unwrap_or_default()),
@@ -29,21 +24,18 @@ pub static ENTRY: Entry = Entry {
     ..Entry::SINK
 };
 
-/// The pieces of a picture for which memory is short.
+/// Chunk size for encoding when memory is short.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Writes pictures.
 struct Png {
     settings: Settings,
     state: State,
 }
 
-/// What was set.
 struct Settings {
     compression: Compression,
 }
 
-/// What changes from frame to frame.
 struct State {
     pictures: Pictures,
 }
@@ -68,7 +60,7 @@ fn encode(size: Size, pixels: &[u8], compression: Compression, into: Encoded<'_>
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(compression);
     let mut writer = encoder.write_header()?;
-    // In one piece it is quicker, and may take as much memory as the picture twice.
+    // Encoding in one piece is faster, and may take twice the memory of the frame.
     if NoMemory::probe(2 * pixels.len() as u64).is_ok() {
         writer.write_image_data(pixels)?;
     } else {
@@ -79,7 +71,6 @@ fn encode(size: Size, pixels: &[u8], compression: Compression, into: Encoded<'_>
     writer.finish()
 }
 
-/// Makes the sink `png`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let pictures = Pictures::at(setup.settings.text("path").unwrap_or_default()).map_err(HandlerError::failed)?;
     let settings = Settings { compression: compression(setup.settings.int("quality")) };

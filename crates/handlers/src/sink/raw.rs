@@ -1,10 +1,6 @@
-//! `raw`: writes frames without any header, back to back.
+//! `raw`: writes frames without a header, one after another, in their own format and without padding.
 //!
-//! Owns where they go.
-//! Does not choose a format: frames are written as they come.
-//!
-//! Always: rows and planes are written without padding, whatever they have in memory; a file has its final name only
-//! once the stream has ended, and then holds whole frames, also after an error.
+//! A file has its final name only once the stream has ended; it then holds whole frames, also after an error.
 
 use vramp_plan::catalog::{Entry, Input, PathUse, Setting};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, PartialFile, Setup, Worker};
@@ -12,31 +8,26 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, PartialFile, Setup, 
 use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
 
-/// What the sink `raw` declares.
 pub static ENTRY: Entry = Entry {
     name: "raw",
     about: "writes headerless frames to a file or standard output",
     example: "pattern size=64x64 frames=1 ! raw path=out.rgba",
     inputs: &[Input::ANY],
-    settings: &[Setting::path("path", PathUse::Write, "a file, or - for standard output"), PARTIAL],
+    settings: &[Setting::path("path", PathUse::Write, "file, or - for standard output"), PARTIAL],
     bare: Some("path"),
     ..Entry::SINK
 };
 
-/// Writes frames.
 struct RawSink {
     settings: Settings,
     state: State,
 }
 
-/// What was set.
 struct Settings {
     path: String,
-    /// Whether an unfinished file replaces an older one.
     replaces: bool,
 }
 
-/// What changes from frame to frame.
 #[derive(Default)]
 struct State {
     writer: Option<FrameWriter>,
@@ -67,7 +58,6 @@ impl FrameHandler for RawSink {
     }
 }
 
-/// Makes the sink `raw`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
     let settings = Settings { path: path.to_owned(), replaces: replaces(setup.settings) };

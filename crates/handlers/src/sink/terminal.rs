@@ -1,12 +1,9 @@
-//! `terminal`: shows frames as coloured half blocks.
+//! `terminal`: shows frames in the terminal as coloured half blocks.
 //!
-//! Owns standard output while it runs, where that is a terminal: the picture in it, the hidden cursor, and how often it
-//! is drawn.
-//! Does not keep up at any price: frames that come between two drawings count as taken and are not drawn, but for the
-//! last one.
-//!
-//! Always: the picture fits the terminal and keeps its proportions; the cursor is shown again, also after a failure, and
-//! by [`restore`] where a program ends without stopping its handlers.
+//! Requires that standard output is a terminal, and hides the cursor while it runs. Frames that arrive between two
+//! drawings are taken but not drawn, except for the last one. The image fits the terminal and keeps its proportions.
+//! The cursor is shown again at the end, also after a failure; [`restore`] does it if a program ends without stopping
+//! its handlers.
 
 mod blocks;
 mod shrunk;
@@ -24,72 +21,67 @@ use crate::Unhurried;
 use blocks::{Blocks, Colours};
 use shrunk::Shrunk;
 
-/// What `terminal` declares.
 pub static ENTRY: Entry = Entry {
     name: "terminal",
-    about: "shows the frames in the terminal, two pixels to a character",
+    about: "shows frames in the terminal, two pixels per character",
     example: "pattern size=160x90 ! terminal",
     ..Entry::SINK
 };
 
-/// The shortest time between two drawings: more than twenty a second are not told apart in blocks.
+/// Minimum time between two drawings: more than twenty a second cannot be distinguished in blocks.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// A drawing that a slow line takes its time for is followed by a pause of so many times as long, so that frames are not
-/// held up by it for more than a fifth of the time.
+/// A slow drawing is followed by a pause this many times as long, so that drawing delays frames for at most a fifth of
+/// the time.
 const PAUSES: u32 = 4;
 
-/// What a terminal is taken for that does not say how large it is.
+/// The assumed window of a terminal that does not report its size.
 const USUAL: Size = Size { width: 80, height: 24 };
 
-/// Whether the cursor is hidden by a handler that has not shown it again.
+/// Whether a handler has hidden the cursor and not yet shown it again.
 static HIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// Shows the cursor again where a handler has hidden it: for programs that end without stopping their handlers.
+/// Shows the cursor again if a handler has hidden it: for programs that end without stopping their handlers.
 pub fn restore() {
     if HIDDEN.swap(false, Ordering::Relaxed)
         && let Ok(mut out) = standard_output()
     {
-        // There is nobody left to tell.
+        // There is no place to report a failure.
         let _ = out.write_all(b"\x1b[?2026l\x1b[0m\x1b[?25h");
     }
 }
 
-/// Why nothing is shown.
 #[derive(Debug, thiserror::Error)]
 enum TerminalError {
     #[error("standard output is not a terminal; write frames into a pipe with `y4m path=-`, or into files with `png`")]
     NoTerminal,
-    #[error("the terminal can do nothing but lines (TERM=dumb); use one that can, or write files with `png`")]
+    #[error("the terminal can show only lines of text (TERM=dumb); use another one, or write files with `png`")]
     Dumb,
-    #[error("the terminal took no more at frame {frame}: {error}")]
+    #[error("the terminal cannot be written at frame {frame}: {error}")]
     Gone { frame: u64, error: io::Error },
     #[error("standard output cannot be written: {0}")]
     Closed(io::Error),
 }
 
-/// Draws frames.
 struct Terminal {
     settings: Settings,
     state: State,
 }
 
-/// What the terminal can show.
 struct Settings {
     colours: Colours,
 }
 
-/// What changes from frame to frame.
 #[derive(Default)]
 struct State {
     out: Option<File>,
-    /// The terminal in characters, when it was last looked at.
+    /// The size of the terminal in characters, when last checked.
     window: Option<Size>,
     picture: Shrunk,
     blocks: Blocks,
-    /// When the next drawing is due; none before the first.
+    /// When the next drawing is due; `None` before the first.
     due: Option<Instant>,
-    /// The last frame, where it was not drawn.
+    /// The last frame, if it was not drawn.
     waits: Option<u64>,
 }
 
@@ -150,8 +142,8 @@ impl Drop for Terminal {
     }
 }
 
-/// Standard output without the lock and the lines of the library's own: whoever restores the terminal must not wait for
-/// a drawing that is stuck.
+/// Standard output without the lock and the line buffer of the standard library: [`restore`] must not wait for a
+/// drawing that is stuck.
 fn standard_output() -> io::Result<File> {
     #[cfg(unix)]
     return Ok(std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?.into());
@@ -161,14 +153,13 @@ fn standard_output() -> io::Result<File> {
     return Err(io::ErrorKind::Unsupported.into());
 }
 
-/// How many characters the terminal has now.
+/// The current size of the terminal in characters.
 fn window() -> Size {
     let found = terminal_size::terminal_size();
     found.map_or(USUAL, |(width, height)| Size { width: width.0.into(), height: height.0.into() })
 }
 
-/// Makes the sink `terminal`.
-#[expect(clippy::unnecessary_wraps, reason = "every maker has this form")]
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
 pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
     let colours = Colours::of(|name| std::env::var(name).ok());
     Ok(Worker::frames(Terminal { settings: Settings { colours }, state: State::default() }))

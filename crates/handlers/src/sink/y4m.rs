@@ -1,11 +1,9 @@
-//! `y4m`: writes uncompressed video with a one-line header.
+//! `y4m`: writes uncompressed video with a one-line header, eight bits per sample.
 //!
-//! Owns the formats such a stream can have, its header, and where it goes.
-//! Does not convert: the planner puts a `convert` in front where one is needed.
-//!
-//! Always: eight bits a sample; what this writes, the source of the same name reads back unchanged; a header says what is
-//! known of the stream, and of a stream that was read from such a header nothing else; a file has its
-//! final name only once the stream has ended, and then holds whole frames, also after an error.
+//! The source of the same name reads the stream back unchanged. The header has what is known of the stream; for a
+//! stream that was read from such a header it repeats that header and adds nothing. The planner inserts a `convert` if
+//! one is needed. A file has its final name only once the stream has ended; it then holds whole frames, also after an
+//! error.
 
 use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
@@ -15,7 +13,6 @@ use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
 use crate::probe::{INTERLACING, LONGEST, chroma_word};
 
-/// What the sink `y4m` declares.
 pub static ENTRY: Entry = Entry {
     name: "y4m",
     about: "writes YUV4MPEG2 video to a file or standard output",
@@ -24,29 +21,25 @@ pub static ENTRY: Entry = Entry {
         media: PortMedia::video(&[Format::I420, Format::I422, Format::I444, Format::Gray8]),
         ..Input::VIDEO
     }],
-    settings: &[Setting::path("path", PathUse::Write, "a file, or - for standard output"), PARTIAL],
+    settings: &[Setting::path("path", PathUse::Write, "file, or - for standard output"), PARTIAL],
     bare: Some("path"),
     writes_tags: true,
     ..Entry::SINK
 };
 
-/// Writes frames.
 struct Y4mSink {
     settings: Settings,
     state: State,
 }
 
-/// What was set, and what was planned.
 struct Settings {
     path: String,
-    /// Whether an unfinished file replaces an older one.
     replaces: bool,
     rate: Option<Rate>,
-    /// What a header said of the stream; none if it comes from elsewhere.
+    /// The tags of the source's header; `None` if the stream comes from elsewhere.
     tags: Option<StreamTags>,
 }
 
-/// What changes from frame to frame.
 #[derive(Default)]
 struct State {
     writer: Option<FrameWriter>,
@@ -100,11 +93,11 @@ fn frame_line(fields: Option<[u8; 3]>) -> ([u8; 11], usize) {
 fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Vec<u8>, HandlerError> {
     let Some(chroma) = chroma_word(meta.format, meta.yuv.siting, tags.and_then(|tags| tags.chroma)) else {
         let other = meta.format;
-        return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` in front")));
+        return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` before it")));
     };
     let (width, height) = (meta.size.width, meta.size.height);
     let Some(tags) = tags else {
-        // 0:0 is how such a header says that it does not know.
+        // 0:0 means unknown.
         let (num, den) = rate.map_or((0, 0), |rate| (rate.num(), rate.den()));
         let (range, matrix) = (range(meta), matrix(meta));
         let head = format!("YUV4MPEG2 W{width} H{height} F{num}:{den} Ip A1:1 C{chroma}{range}{matrix}\n");
@@ -114,7 +107,7 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     let letter = INTERLACING.iter().find(|(_, interlacing)| Some(*interlacing) == tags.interlacing);
     let interlacing = letter.map(|(letter, _)| format!(" I{}", char::from(*letter))).unwrap_or_default();
     let aspect = tags.aspect.map(|aspect| format!(" A{}:{}", aspect.num, aspect.den)).unwrap_or_default();
-    // A header without the word means the first of them.
+    // A header without the word means 420jpeg.
     let said = tags.chroma.is_some() || chroma != "420jpeg";
     let stored = if said { format!(" C{chroma}") } else { String::new() };
     let range = if tags.says_range || meta.yuv.full_range { range(meta) } else { "" };
@@ -122,7 +115,7 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     let mut head = head.into_bytes();
     for comment in &tags.comments {
         head.extend_from_slice(b" X");
-        // An older way to say how chroma is stored: it says what the frames are now.
+        // An older way to describe chroma: rewritten for the frames as they are now.
         match comment.strip_prefix(b"YSCSS=") {
             Some(said) if tags.chroma != Some(chroma) && is_word(said, tags.chroma) => {
                 head.extend_from_slice(format!("YSCSS={}", chroma.to_uppercase()).as_bytes());
@@ -133,7 +126,7 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     head.push(b'\n');
     if head.len() > LONGEST {
         return Err(HandlerError::failed(format!(
-            "the header has {} bytes with its comments, and a y4m header has at most {LONGEST}; shorten the comments of \
+            "the header has {} bytes with its comments, but a y4m header has at most {LONGEST}; shorten the comments of \
              the source",
             head.len()
         )));
@@ -157,7 +150,6 @@ fn matrix(meta: &Meta) -> &'static str {
     }
 }
 
-/// Makes the sink `y4m`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
     let settings = Settings {
@@ -183,7 +175,7 @@ mod tests {
         read_header("t.y4m", header)
     }
 
-    /// The header that the sink writes for frames that came with this one and were not changed.
+    /// The header that the sink writes for unchanged frames of a stream with this header.
     fn again(header: &[u8]) -> Vec<u8> {
         let probed = probe(header).unwrap_or_else(|error| panic!("{}: {error}", header.escape_ascii()));
         let (format, size) = probed.format.zip(probed.size).expect("a header has both");
@@ -242,7 +234,7 @@ mod tests {
         assert!(error.contains("a y4m header has at most 4096; shorten the comments"), "{error}");
     }
 
-    /// A tag and a value that it may have; none for a tag that is left out.
+    /// A tag with one of these values; `None` for a missing tag.
     fn tag(letter: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = Option<Vec<u8>>> {
         prop_oneof![
             Just(None),
@@ -271,7 +263,7 @@ mod tests {
             let sides = [Some(format!("W{width}").into_bytes()), Some(format!("H{height}").into_bytes())];
             let all = sides.into_iter().chain([rate, interlacing, aspect, chroma]).chain(comments);
             let mut tags: Vec<Vec<u8>> = all.flatten().collect();
-            // One range and one matrix: of two that differ, the last holds.
+            // One range and one matrix: if two differ, the last one holds.
             let is_colour = |tag: &[u8], what: &[u8]| tag.starts_with(what);
             for what in [b"XCOLORRANGE=".as_slice(), b"XCOLORMATRIX="] {
                 let mut seen = false;

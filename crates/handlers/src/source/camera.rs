@@ -1,14 +1,11 @@
-//! `camera`: live pictures from a camera, through ffmpeg's capture inputs.
+//! `camera`: captures live frames through ffmpeg.
 //!
-//! Owns the declaration of which camera and in which mode.
-//! Does not ask the camera: its size and rate are known before the start only where they are set.
-//!
-//! Always: it cannot be made to wait, so links behind it prefer the newest frame.
+//! The camera is not opened for planning: its size and rate are known only if they are set. It cannot wait, so links
+//! after it keep the newest frame.
 
 use vramp_plan::Format;
 use vramp_plan::catalog::{Class, Entry, Output, PortMedia, RateRule, Setting, SizeRule, Units, Work};
 
-/// What `camera` declares.
 pub static ENTRY: Entry = Entry {
     name: "camera",
     about: "captures from a camera with ffmpeg (v4l2, avfoundation, dshow)",
@@ -20,11 +17,11 @@ pub static ENTRY: Entry = Entry {
         ..Output::VIDEO
     }],
     settings: &[
-        Setting::text("device", "its number, or its path or name on this system").default("0"),
-        Setting::size("size", "one of the sizes the camera can deliver").optional(),
-        Setting::rate("fps", "one of the rates the camera can deliver").optional(),
+        Setting::text("device", "number, path or name of the camera").default("0"),
+        Setting::size("size", "frame size; must be one that the camera supports").optional(),
+        Setting::rate("fps", "frame rate; must be one that the camera supports").optional(),
     ],
-    // High-definition cameras send JPEG pictures over USB, which ffmpeg decodes.
+    // High-definition cameras send JPEG images over USB, which ffmpeg decodes.
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
     live: true,
     ..Entry::SOURCE

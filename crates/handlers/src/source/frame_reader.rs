@@ -1,10 +1,7 @@
-//! Whole frames out of a stream of bytes, for sources that read uncompressed video.
+//! Reads whole frames from a byte stream, for sources of uncompressed video. Callers read file headers.
 //!
-//! Owns where the bytes come from, how far they have been read, and what is said when they end too early.
-//! Does not know headers of files: whoever opens a stream has read that far.
-//!
-//! Always: a frame is whole or an error names its number and the byte; after an error the stream has ended; a stream that
-//! keeps silent does not keep a run from ending; reading allocates nothing.
+//! A frame is complete, or an error names its number and the byte. After an error the stream has ended. A silent stream
+//! does not keep a run from ending. Reading allocates nothing.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -16,22 +13,18 @@ use vramp_runtime::{Call, Flow, Frame, HandlerError, Yuv};
 use crate::patient::{Patient, SharedStandardInput, is_pause, standard_input};
 use crate::visible::visible_ranges;
 
-/// The longest line in front of a frame.
+/// The longest line before a frame.
 const LONGEST_LINE: usize = 4096;
 
-/// Where bytes come from.
 pub(super) enum ByteSource {
-    /// A file.
     File(BufReader<Patient<File>>),
-    /// Standard input, which others may have read the beginning of.
+    /// Standard input, of which others may have read the beginning.
     Standard(&'static SharedStandardInput),
-    /// Anything else that can be read.
     #[cfg(test)]
     Memory(Box<dyn BufRead + Send>),
 }
 
 impl ByteSource {
-    /// Opens a file, or standard input for `-`.
     pub(super) fn open(path: &str) -> Result<ByteSource, FrameReadError> {
         if path == "-" {
             return Ok(ByteSource::Standard(standard_input().map_err(FrameReadError::Standard)?));
@@ -43,7 +36,6 @@ impl ByteSource {
         Ok(ByteSource::File(Patient::open(path).map_err(unreadable)?))
     }
 
-    /// Reads from it.
     pub(super) fn with<R>(&mut self, read: impl FnOnce(&mut dyn BufRead) -> R) -> R {
         match self {
             ByteSource::File(file) => read(file),
@@ -54,23 +46,22 @@ impl ByteSource {
     }
 }
 
-/// Why there is no frame.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameReadError {
-    #[error("`{path}` cannot be read: {error}; check the path and who may read it")]
+    #[error("`{path}` cannot be read: {error}; check the path and its permissions")]
     Open { path: String, error: io::Error },
-    #[error("`{path}` is a directory, expected a file; name a file in it")]
+    #[error("`{path}` is a directory, expected a file; give a file in it")]
     Directory { path: String },
-    #[error("standard input cannot be read: {0}; pipe frames in, or name a file")]
+    #[error("standard input cannot be read: {0}; pipe frames in, or give a file")]
     Standard(io::Error),
-    #[error("{name}, frame {frame}, byte {at}: {error}; check that its disk is there")]
+    #[error("{name}, frame {frame}, byte {at}: {error}; check that its disk is available")]
     Broken { name: String, frame: u64, at: u64, error: io::Error },
     #[error(
         "{name} ends at byte {at} in the middle of frame {frame}: {missing} of its {whole} bytes are missing; the \
-         frames before it are whole, so make the file again or cut it there"
+         frames before it are complete, so make the file again or truncate it there"
     )]
     Short { name: String, frame: u64, at: u64, missing: u64, whole: u64 },
-    #[error("{name} is empty, expected frames of {whole} bytes each; check what was to write it")]
+    #[error("{name} is empty, expected frames of {whole} bytes each; check the program that writes it")]
     Empty { name: String, whole: u64 },
     #[error(
         "{name}, frame {frame}, byte {at}: found `{found}`, expected a line `FRAME`; check that size and format in \
@@ -81,21 +72,21 @@ pub(super) enum FrameReadError {
         "{name}, frame {frame}, byte {at}: the line `FRAME` has no end in {LONGEST_LINE} bytes; make the file again"
     )]
     LongLine { name: String, frame: u64, at: u64 },
-    /// It was over before more came; nobody has to hear of it.
+    /// The run ended before the frame was complete. Never reported.
     #[error("the run has ended")]
     Over,
 }
 
-/// What stands in front of every frame.
+/// The bytes before every frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lead {
-    /// Nothing; then a stream without frames is a mistake.
+    /// A stream without frames is an error.
     Nothing,
     /// A line that begins with `FRAME`.
     Line,
 }
 
-/// A stream of frames that are all alike.
+/// A stream of frames with one format and size.
 pub(super) struct FrameReader {
     name: String,
     origin: ByteSource,
@@ -105,14 +96,14 @@ pub(super) struct FrameReader {
     yuv: Yuv,
     at: u64,
     frames: u64,
-    /// What stands behind `FRAME` in the line before the frame.
+    /// The rest of the line after `FRAME`.
     line: Vec<u8>,
-    /// The number under which it failed, and how. What comes after a broken place cannot be read.
+    /// The frame number of a failure, and its message. The stream cannot be read beyond it.
     failed: Option<(u64, String)>,
 }
 
 impl FrameReader {
-    /// Frames from here on; `at` bytes have been read before.
+    /// `at` bytes of the stream have already been read.
     pub(super) fn new(
         path: &str,
         origin: ByteSource,
@@ -125,13 +116,13 @@ impl FrameReader {
         FrameReader { name, origin, lead, format, size, yuv, at, frames: 0, line, failed: None }
     }
 
-    /// Bytes of one frame in the stream, where nothing is padded.
+    /// Bytes of one frame in the stream, without padding.
     fn whole(&self) -> u64 {
         self.format.planes(self.size).map(|plane| plane.row_bytes * plane.rows).sum()
     }
 
-    /// The next frame, for the call of this number; none at the end, nor where it has not all come before it is `over`.
-    /// Asked again under the number it failed at, it fails again.
+    /// The next frame, for the call of this number; `None` at the end, or if the run is `over` before the frame is
+    /// complete. A repeated call with the number of a failure fails again.
     fn next(
         &mut self,
         number: u64,
@@ -141,7 +132,7 @@ impl FrameReader {
         if let Some((failed, problem)) = &self.failed {
             return if *failed == number { Err(HandlerError::failed(problem.as_str())) } else { Ok(None) };
         }
-        // Before anything is read: where there is no memory the stream is still in step.
+        // Before anything is read: without memory, the stream stays in step.
         let mut frame = lend(self.format, self.size)?;
         match self.begin(over) {
             Ok(true) => {}
@@ -164,7 +155,6 @@ impl FrameReader {
         Ok(Some(frame))
     }
 
-    /// Reads the next frame and sends it.
     pub(super) fn send_next(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let lend = |format, size| Ok(call.lend(format, size)?);
         let frame = self.next(call.now().number, lend, &|| call.is_ending())?;
@@ -179,7 +169,7 @@ impl FrameReader {
         HandlerError::failed(problem)
     }
 
-    /// Whether a frame begins here; reads what stands in front of it.
+    /// Whether a frame begins here; reads the line before it.
     fn begin(&mut self, over: &dyn Fn() -> bool) -> Result<bool, FrameReadError> {
         let (mut found, mut first) = ([0; 5], 0);
         let read = match self.lead {
@@ -256,7 +246,7 @@ impl FrameReader {
     }
 }
 
-/// Whether there is at least one byte more.
+/// Whether there is at least one more byte.
 fn has_more(from: &mut dyn BufRead, over: &dyn Fn() -> bool) -> io::Result<bool> {
     loop {
         match from.fill_buf() {
@@ -267,7 +257,7 @@ fn has_more(from: &mut dyn BufRead, over: &dyn Fn() -> bool) -> io::Result<bool>
     }
 }
 
-/// Reads until this is full or the stream ends, and says how much that was.
+/// Reads until `into` is full or the stream ends; returns the number of bytes.
 fn fill(from: &mut dyn BufRead, mut into: &mut [u8], over: &dyn Fn() -> bool) -> Result<usize, (usize, io::Error)> {
     let mut got = 0;
     while !into.is_empty() {
@@ -284,7 +274,7 @@ fn fill(from: &mut dyn BufRead, mut into: &mut [u8], over: &dyn Fn() -> bool) ->
     Ok(got)
 }
 
-/// How a frame's lines belong to fields, if its line says so: `I` and three letters.
+/// The field order of a frame, if its line has one: `I` and three letters.
 fn fields(line: &[u8]) -> Option<[u8; 3]> {
     line.trim_ascii_end().split(|byte| *byte == b' ').find_map(|tag| match tag {
         [b'I', fields @ ..] => {
@@ -294,7 +284,7 @@ fn fields(line: &[u8]) -> Option<[u8; 3]> {
     })
 }
 
-/// Reads up to the next line end: how many bytes that took, and whether there was one.
+/// Reads up to the next line end; returns the number of bytes, and whether a line end was found.
 fn take_line(from: &mut dyn BufRead, line: &mut Vec<u8>, over: &dyn Fn() -> bool) -> io::Result<(usize, bool)> {
     let mut taken = 0;
     line.clear();
@@ -409,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_a_mistake_only_where_no_header_said_otherwise() {
+    fn an_empty_stream_is_an_error_only_without_a_header() {
         let pool = FramePool::new(1 << 20);
         let error = take(&mut reader(io::empty(), Lead::Nothing, Format::Rgb8, (3, 2)), 0, &pool).unwrap_err();
         assert!(error.starts_with("`t` is empty, expected frames of 18 bytes"), "{error}");
         assert!(take(&mut reader(io::empty(), Lead::Line, Format::Gray8, (2, 2)), 0, &pool).unwrap().is_none());
     }
 
-    /// Gives what it has in pieces, and then fails.
+    /// Returns its bytes in pieces, and then fails.
     struct Failing(Cursor<Vec<u8>>, usize);
 
     impl Read for Failing {
@@ -439,7 +429,7 @@ mod tests {
         assert!(error.starts_with("`t`, frame 1, byte 6: the cable is out"), "{error}");
     }
 
-    /// Gives what it has, and then keeps silent.
+    /// Returns its bytes, and then blocks.
     struct Silent(Cursor<Vec<u8>>);
 
     impl Read for Silent {
@@ -452,19 +442,19 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_stream_is_asked_until_the_run_is_over_and_then_ends_without_an_error() {
+    fn a_silent_stream_is_polled_until_the_run_is_over_and_then_ends_without_an_error() {
         let pool = FramePool::new(1 << 20);
         let lend = |format, size| pool.lend(Meta::new(format, size)).map_err(HandlerError::from);
         for silent_after in ["", "FRA", "FRAME", "FRAME X", "FRAME\n", "FRAME\nabc"] {
             let bytes = [b"FRAME\nabcd", silent_after.as_bytes()].concat();
             let from = BufReader::new(Silent(Cursor::new(bytes)));
             let mut reader = reader(from, Lead::Line, Format::Gray8, (2, 2));
-            let asked = std::cell::Cell::new(0);
-            let over = || asked.replace(asked.get() + 1) == 5;
+            let checks = std::cell::Cell::new(0);
+            let over = || checks.replace(checks.get() + 1) == 5;
             assert!(reader.next(0, lend, &over).unwrap().is_some());
-            assert_eq!(asked.get(), 0, "what is there is not waited for");
+            assert_eq!(checks.get(), 0, "available bytes are read without waiting");
             assert!(reader.next(1, lend, &over).unwrap().is_none(), "{silent_after:?}");
-            assert_eq!(asked.get(), 6, "{silent_after:?}");
+            assert_eq!(checks.get(), 6, "{silent_after:?}");
         }
         assert_eq!(pool.held().len(), 0);
     }

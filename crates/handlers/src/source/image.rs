@@ -1,10 +1,8 @@
-//! `image`: pictures from files, one after another.
+//! `image`: reads image files one after another.
 //!
-//! Owns which files come when, and the memory of the last one where it comes again and again.
-//! Does not decode by itself; the size of the first file is found by probing.
-//!
-//! Always: files come in the order of their names, numbers in them counted as numbers; each frame has the size of its own
-//! picture; a GIF gives all of its frames, at the rate that was set and not at its own.
+//! Files are in natural order, in which numbers count as numbers. Each frame has the size of its own image; probing
+//! finds the size of the first. A GIF gives all its frames, at the `fps` setting and not at its own rate. A single
+//! image that repeats is kept in memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,71 +16,66 @@ use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Set
 use crate::files::{ListError, matching};
 use crate::picture_file::{self, Gif, PictureError, StillDecoder, kind};
 
-/// What `image` declares.
 pub static ENTRY: Entry = Entry {
     name: "image",
-    about: "reads PNG, JPEG, WebP, BMP, TIFF and GIF files, turned as their EXIF says",
+    about: "reads PNG, JPEG, WebP, BMP, TIFF and GIF files, rotated as their EXIF data says",
     example: "image path=photos/*.jpg ! resize size=640x480 ! null",
     outputs: &[Output { size: SizeRule::Probed(None), rate: RateRule::Setting("fps"), ..Output::VIDEO }],
     settings: &[
         Setting::path(
             "path",
             PathUse::ReadMatching,
-            "a file, or a pattern such as photos/*.png, in natural order: 2 before 10",
+            "file, or pattern such as photos/*.png, in natural order: 2 before 10",
         ),
-        Setting::bool("loop", "whether to begin again after the last picture").default("false"),
-        Setting::rate("fps", "pictures per second").default("30"),
+        Setting::bool("loop", "start again after the last image").default("false"),
+        Setting::rate("fps", "images per second").default("30"),
     ],
     bare: Some("path"),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
     ..Entry::SOURCE
 };
 
-/// Reads pictures.
 struct Image {
     settings: Settings,
     state: State,
 }
 
-/// What was set.
 struct Settings {
     path: String,
     again: bool,
 }
 
-/// What changes from frame to frame.
 #[derive(Default)]
 struct State {
     files: Vec<PathBuf>,
-    /// The file that comes next.
+    /// Index of the next file.
     next: usize,
-    /// The file whose frames are coming.
+    /// The open GIF whose frames are being sent.
     gif: Option<Gif>,
     bytes: Vec<u8>,
     still: StillDecoder,
-    /// The pixels of the only picture, where it is shown again and again.
+    /// The pixels of the only image, if it repeats.
     kept: Option<(Size, Vec<u8>)>,
-    /// Whether this round through the files has brought a picture.
+    /// Whether this round through the files has produced a frame.
     made: bool,
-    /// The number under which a picture failed, and how.
+    /// The frame number of a failure, and its message.
     failed: Option<(u64, String)>,
 }
 
-/// Why there is nothing to read.
 #[derive(Debug, thiserror::Error)]
 enum FilesError {
-    #[error("`{path}` cannot be read: {error}; check the path and who may read it")]
+    #[error("`{path}` cannot be read: {error}; check the path and its permissions")]
     Unreadable { path: String, error: std::io::Error },
-    #[error("`{path}` is a directory, expected a file; for all pictures in it write `{path}/*.png`")]
+    #[error("`{path}` is a directory, expected a file; for all images in it write `{path}/*.png`")]
     Directory { path: String },
-    #[error("`{pattern}` is not a pattern: {problem}; write * for any part of a name, ? for one character")]
+    #[error("`{pattern}` is not a valid pattern: {problem}; write * for any part of a name, ? for one character")]
     Pattern { pattern: String, problem: &'static str },
     #[error(
-        "`{pattern}`: none of its {count} files brought a picture in a whole round; check that they are still there and \
-         can be read, or leave out `loop=true`"
+        "`{pattern}`: none of its {count} files gave an image in a whole round; check that they still exist and \
+         can be read, or remove `loop=true`"
     )]
     Fruitless { pattern: String, count: usize },
-    #[error("no file matches `{pattern}`; check the pattern, and quote it so that the shell leaves it alone")]
+    #[error("no file matches `{pattern}`; check the pattern, and quote it so that the shell does not expand it")]
     NoMatch { pattern: String },
 }
 
@@ -94,7 +87,7 @@ impl FrameHandler for Image {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let number = call.now().number;
-        // Tried again, a picture is as broken as before; the next number gets the next picture.
+        // A repeated call with the same number fails again; the next number gets the next image.
         if let Some((_, problem)) = self.state.failed.take_if(|(failed, _)| *failed == number) {
             return Err(HandlerError::failed(problem));
         }
@@ -104,7 +97,7 @@ impl FrameHandler for Image {
                 call.send(0, frame);
                 Ok(Flow::Produced)
             }
-            // Whatever `on-error` says: every further round would be the same.
+            // Ends the run whatever `on-error` says: every further round would be the same.
             Ok(None) if self.is_fruitless() => Err(HandlerError::hopeless(FilesError::Fruitless {
                 pattern: self.settings.path.clone(),
                 count: self.state.files.len(),
@@ -124,12 +117,12 @@ impl FrameHandler for Image {
 }
 
 impl Image {
-    /// Whether it was to go on for ever, and a whole round through the files has brought no picture.
+    /// Whether `loop` is set and a whole round through the files has produced no image.
     fn is_fruitless(&self) -> bool {
         self.settings.again && !self.state.made
     }
 
-    /// The next picture; none at the end, and after a round without pictures.
+    /// The next frame; `None` at the end, and after a round without images.
     fn picture(&mut self, call: &Call<'_>) -> Result<Option<Frame>, String> {
         loop {
             if self.state.gif.is_some() {
@@ -154,7 +147,7 @@ impl Image {
         }
     }
 
-    /// Reads a file: its picture, or none where it is a GIF, whose frames come from now on.
+    /// Reads a file: returns its image, or `None` for a GIF, whose frames follow.
     fn open(&mut self, at: usize, call: &Call<'_>) -> Result<Option<Frame>, PictureError> {
         let State { files, bytes, still, kept, .. } = &mut self.state;
         if let Some((size, pixels)) = kept {
@@ -177,7 +170,7 @@ impl Image {
             decode(&mut frame.fill().expect("a frame that was just lent has one holder"))
         })?;
         if self.settings.again && files.len() == 1 {
-            // Without memory for a copy the file is decoded again.
+            // Without memory for a copy, the file is decoded again.
             let mut pixels = Vec::new();
             if NoMemory::reserve(&mut pixels, frame.bytes().len()).is_ok() {
                 pixels.extend_from_slice(&frame.bytes());
@@ -187,7 +180,7 @@ impl Image {
         Ok(Some(frame))
     }
 
-    /// The next frame of the GIF that was opened; at its end, none, and it is closed.
+    /// The next frame of the open GIF. At its end returns `None` and closes it.
     fn next_of_gif(&mut self, call: &Call<'_>) -> Result<Option<Frame>, String> {
         let name = self.state.files[self.state.next - 1].display();
         let Some(gif) = &mut self.state.gif else { return Ok(None) };
@@ -212,13 +205,13 @@ fn fill(frame: &mut Frame, pixels: &[u8]) {
     frame.fill().expect("a frame that was just lent has one holder").copy_from_slice(pixels);
 }
 
-/// The files that a path or pattern stands for, in natural order.
+/// The files that match a path or pattern, in natural order.
 fn files(pattern: &str) -> Result<Vec<PathBuf>, FilesError> {
     let found = matching(pattern).map_err(|error| match error {
         ListError::Pattern { problem, .. } => FilesError::Pattern { pattern: pattern.to_owned(), problem },
         ListError::Unreadable { path, error } => FilesError::Unreadable { path: path.display().to_string(), error },
     })?;
-    // Of several files, each is looked at when its turn comes.
+    // Of several files, each is checked when its turn comes.
     if let [only] = &found[..]
         && only == Path::new(pattern)
     {
@@ -232,7 +225,6 @@ fn files(pattern: &str) -> Result<Vec<PathBuf>, FilesError> {
     if found.is_empty() { Err(FilesError::NoMatch { pattern: pattern.to_owned() }) } else { Ok(found) }
 }
 
-/// Makes the source `image`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings { path: setup.text("path")?.to_owned(), again: setup.flag("loop")? };
     Ok(Worker::frames(Image { settings, state: State::default() }))

@@ -1,7 +1,4 @@
-//! Sources: bring frames in, from files, devices or formulas.
-//!
-//! Owns one declaration per source.
-//! Does not look into files: probing is a room of its own.
+//! Sources: handlers that read frames from files or devices, or generate them.
 
 pub mod camera;
 pub mod image;
@@ -16,7 +13,7 @@ use vramp_runtime::Kind;
 
 use crate::probe;
 
-/// Every handler of this family: a line each.
+/// Every handler of this family.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
         Kind::new(&pattern::ENTRY, pattern::make),

@@ -1,9 +1,4 @@
-//! `pattern`: moving test pictures made from formulas.
-//!
-//! Owns the kinds of picture there are and what of them can be set.
-//! Does not keep time: a frame follows from its number alone.
-//!
-//! Always: equal settings and an equal frame number give equal pixels.
+//! `pattern`: generates moving test images. A frame follows from the settings and its number alone.
 
 use vramp_kernels::head::{Head, ball, bars, checker, disc, gradient, noise, solid};
 use vramp_kernels::pixel::glyphs::GLYPHS;
@@ -15,26 +10,25 @@ use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelIn
 
 use crate::letters::{Fonts, Template, TextBlock, TextPlacement, TextValues, coverage_bytes};
 
-/// What `pattern` declares.
 pub static ENTRY: Entry = Entry {
     name: "pattern",
     family: Family::Source,
-    about: "makes test pictures: a moving ball, colour bars, gradients, noise",
+    about: "generates test images: a moving ball, colour bars, gradients, noise",
     example: "pattern kind=ball size=640x480 frames=60 ! null",
     inputs: &[],
     outputs: &[Output { size: SizeRule::Setting("size"), rate: RateRule::Setting("fps"), ..Output::VIDEO }],
     settings: &[
-        Setting::choice("kind", &["ball", "bars", "gradient", "checker", "noise", "solid", "disc"], "which picture")
+        Setting::choice("kind", &["ball", "bars", "gradient", "checker", "noise", "solid", "disc"], "kind of image")
             .default("ball")
             .rebuild(),
         Setting::size("size", "width and height").default("1280x720"),
-        Setting::rate("fps", "frames per second, which also sets the motion").default("30"),
-        Setting::int("frames", 1..=i64::MAX, "how many frames to make; endless if not given").optional(),
-        Setting::color("color", "the colour of kind=solid; patterns are opaque, so its alpha does not count")
+        Setting::rate("fps", "frames per second; also sets the speed of the motion").default("30"),
+        Setting::int("frames", 1..=i64::MAX, "number of frames; endless by default").optional(),
+        Setting::color("color", "colour of kind=solid; its alpha is ignored, since patterns are opaque")
             .default("000000")
             .live(),
-        Setting::int("seed", 0..=u32::MAX as i64, "where the noise of kind=noise starts").default("0").live(),
-        Setting::bool("label", "whether kind=ball shows the frame number").default("true").rebuild(),
+        Setting::int("seed", 0..=u32::MAX as i64, "seed of kind=noise").default("0").live(),
+        Setting::bool("label", "show the frame number in kind=ball").default("true").rebuild(),
     ],
     bare: Some("kind"),
     kernel: KernelRule::Always(KernelDesc::GENERATOR),
@@ -44,7 +38,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// A flat colour is little more than the store; noise hashes every pixel twice over.
+/// A flat colour costs little more than the store; noise hashes every pixel twice.
 fn work(settings: &catalog::SettingValues) -> f64 {
     match settings.text("kind") {
         Some("noise") => 3.0,
@@ -107,7 +101,7 @@ impl Settings {
     }
 }
 
-/// The frame number on the picture, where there is one.
+/// The label with the frame number, if there is one.
 struct State {
     label: Option<TextBlock>,
 }
@@ -165,7 +159,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 const LABEL_PX: u32 = 24;
 
-/// The label of a ball.
+/// The coverage of the label of a ball.
 fn small_bytes(settings: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     let labelled = settings.word("kind") == Some("ball") && settings.get("label") == Some(&Value::Bool(true));
     if labelled { coverage_bytes([(20, LABEL_PX)].into_iter(), frame) } else { 0 }

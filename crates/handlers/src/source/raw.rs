@@ -1,9 +1,6 @@
-//! `raw`: frames without any header, back to back.
+//! `raw`: reads frames without a header, one after another. Size, format and rate are set by the user.
 //!
-//! Owns the settings that stand in for the missing header.
-//! Does not guess: size, format and rate are what was set.
-//!
-//! Always: rows and planes follow each other without padding in the file, whatever they have in memory.
+//! Rows and planes have no padding in the file.
 
 use std::io::{self, IsTerminal};
 
@@ -13,7 +10,6 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, Yuv};
 
 use super::frame_reader::{ByteSource, FrameReader, Lead};
 
-/// What the source `raw` declares.
 pub static ENTRY: Entry = Entry {
     name: "raw",
     about: "reads headerless frames from a file or standard input",
@@ -25,28 +21,25 @@ pub static ENTRY: Entry = Entry {
         ..Output::SAME
     }],
     settings: &[
-        Setting::path("path", PathUse::Read, "a file, or - for standard input").default("-"),
+        Setting::path("path", PathUse::Read, "file, or - for standard input").default("-"),
         Setting::size("size", "width and height of every frame"),
-        Setting::format("format", "how the frames are stored").default("rgba8"),
+        Setting::format("format", "pixel format of the frames").default("rgba8"),
         Setting::rate("fps", "frames per second").default("30"),
     ],
     ..Entry::SOURCE
 };
 
-/// Reads frames.
 struct RawSource {
     settings: Settings,
     state: State,
 }
 
-/// What was set.
 struct Settings {
     path: String,
     size: Size,
     format: Format,
 }
 
-/// What changes from frame to frame.
 #[derive(Default)]
 struct State {
     reader: Option<FrameReader>,
@@ -57,7 +50,7 @@ impl FrameHandler for RawSource {
         let Settings { path, size, format } = &self.settings;
         if path == "-" && io::stdin().is_terminal() {
             return Err(HandlerError::failed(format!(
-                "standard input is a terminal, expected {format} frames of {size}; pipe them in, or name a file"
+                "standard input is a terminal, expected {format} frames of {size}; pipe them in, or give a file"
             )));
         }
         let origin = ByteSource::open(path).map_err(HandlerError::failed)?;
@@ -76,7 +69,6 @@ impl FrameHandler for RawSource {
     }
 }
 
-/// Makes the source `raw`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings {
         path: setup.settings.text("path").unwrap_or("-").to_owned(),

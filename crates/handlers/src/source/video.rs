@@ -1,17 +1,12 @@
-//! `video`: whatever ffmpeg can decode, from a file or an address.
-//!
-//! Owns the declaration of what to decode and from where.
-//! Does not decode: an ffmpeg process does, and hands over raw frames through a pipe.
-//!
-//! Always: frames arrive as 4:2:0, the form nearly all video has inside.
+//! `video`: decodes a file or an address with an ffmpeg process, which sends raw 4:2:0 frames through a pipe. Nearly
+//! all video is 4:2:0 inside.
 
 use vramp_plan::Format;
 use vramp_plan::catalog::{Class, Entry, Output, PathUse, PortMedia, RateRule, Setting, SizeRule, Units, Work};
 
-/// The longest moment that can be named: a year, in seconds.
+/// The longest time that can be set: a year, in seconds.
 const YEAR_S: f64 = 366.0 * 24.0 * 3600.0;
 
-/// What the source `video` declares.
 pub static ENTRY: Entry = Entry {
     name: "video",
     about: "decodes a video file or address with ffmpeg",
@@ -23,9 +18,9 @@ pub static ENTRY: Entry = Entry {
         ..Output::VIDEO
     }],
     settings: &[
-        Setting::path("path", PathUse::Read, "a file or an address that ffmpeg can open"),
+        Setting::path("path", PathUse::Read, "file or address that ffmpeg can open"),
         Setting::number("start", 0.0..=YEAR_S, "seconds to skip at the beginning").optional(),
-        Setting::number("duration", 0.001..=YEAR_S, "seconds to read; to the end if not given").optional(),
+        Setting::number("duration", 0.001..=YEAR_S, "seconds to read; defaults to the end").optional(),
         Setting::choice(
             "hwaccel",
             &[
@@ -43,7 +38,7 @@ pub static ENTRY: Entry = Entry {
                 "drm",
                 "mediacodec",
             ],
-            "ffmpeg's hardware decoder to use",
+            "hardware decoder of ffmpeg",
         )
         .default("none"),
     ],

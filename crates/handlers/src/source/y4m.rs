@@ -1,9 +1,7 @@
-//! `y4m`: uncompressed video with a one-line header.
+//! `y4m`: reads uncompressed video with a one-line header, eight bits per sample.
 //!
-//! Owns the formats such a stream may have, and that its header is still the one that was planned with.
-//! Does not convert: frames leave as they are stored, tagged with how the header says they are to be read.
-//!
-//! Always: eight bits a sample; the header is read where probing reads it, so that both agree.
+//! Frames leave as they are stored, tagged with the colours and chroma siting of the header. The probe parses the
+//! header for both the plan and the run; a header that has changed since planning is refused.
 
 use vramp_plan::catalog::{Entry, FormatRule, Output, PathUse, PortMedia, RateRule, Setting, SettingValues, SizeRule};
 use vramp_plan::{Content, Format, Size, StreamTags};
@@ -12,7 +10,6 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 use super::frame_reader::{ByteSource, FrameReader, Lead};
 use crate::probe::{self, first_line, standard_input_header, yuv_of};
 
-/// What the source `y4m` declares.
 pub static ENTRY: Entry = Entry {
     name: "y4m",
     about: "reads YUV4MPEG2 video from a file or standard input",
@@ -24,18 +21,17 @@ pub static ENTRY: Entry = Entry {
         rate: RateRule::Probed(None),
         ..Output::VIDEO
     }],
-    settings: &[Setting::path("path", PathUse::Read, "a file, or - for standard input")],
+    settings: &[Setting::path("path", PathUse::Read, "file, or - for standard input")],
     bare: Some("path"),
     ..Entry::SOURCE
 };
 
-/// Reads frames.
 struct Y4mSource {
     settings: Settings,
     state: State,
 }
 
-/// What was set, and what was planned with.
+/// The path, and what the plan assumes.
 struct Settings {
     given: SettingValues,
     path: String,
@@ -43,7 +39,6 @@ struct Settings {
     tags: Option<StreamTags>,
 }
 
-/// What changes from frame to frame.
 #[derive(Default)]
 struct State {
     reader: Option<FrameReader>,
@@ -52,23 +47,25 @@ struct State {
 impl FrameHandler for Y4mSource {
     fn start(&mut self) -> Result<(), HandlerError> {
         let Settings { given, path, planned, tags } = &self.settings;
-        // Of standard input, probing remembers the header it has read; of a file, it reads it again.
+        // For standard input the probe remembers the header; for a file it reads it again.
         let probed = probe::y4m(given).map_err(|error| HandlerError::failed(error.to_string()))?;
         let found = probed.tags.as_deref().cloned().unwrap_or_default();
         let Some((format, size)) = probed.format.zip(probed.size) else {
-            return Err(HandlerError::failed(format!("`{path}` has no format or size in its header; make it again")));
+            return Err(HandlerError::failed(format!(
+                "`{path}` has no format or size in its header; make the file again"
+            )));
         };
         if let Some((planned_format, planned_size)) = planned
             && (*planned_format, *planned_size) != (format, size)
         {
             return Err(HandlerError::failed(format!(
-                "`{path}` is {format} {size} now and was {planned_format} {planned_size} when the run was planned; \
-                 start the run again"
+                "`{path}` is now {format} {size} and was {planned_format} {planned_size} when the run was planned; \
+                 restart the run"
             )));
         }
         if tags.as_ref().is_some_and(|tags| *tags != found) {
             return Err(HandlerError::failed(format!(
-                "the header of `{path}` has changed since the run was planned; start the run again"
+                "the header of `{path}` has changed since the run was planned; restart the run"
             )));
         }
         let mut origin = ByteSource::open(path).map_err(HandlerError::failed)?;
@@ -95,7 +92,6 @@ impl FrameHandler for Y4mSource {
     }
 }
 
-/// Makes the source `y4m`.
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.text("path")?;
     let frame = setup.outputs.first().and_then(Option::as_ref).and_then(Content::frame);

@@ -1,4 +1,4 @@
-"""Makes jpeg-q90.rgb and jpeg-q75.rgb: what OpenCV keeps of a picture when it writes and reads it as JPEG.
+"""Makes jpeg-q90.rgb and jpeg-q75.rgb: an image that OpenCV wrote and read again as JPEG.
 
 Run in this folder with OpenCV 5 and NumPy: python jpeg.py
 """

@@ -1,4 +1,4 @@
-"""Makes the pictures and clips beside it: python3 pictures.py, with Pillow 13 and NumPy 2.4.
+"""Makes the images and clips beside it: python3 pictures.py, with Pillow 13 and NumPy 2.4.
 
 A pixel at x, y of a picture is (20x, 25y, 7xy mod 256, 255 - 10x); tests compute the same. GIFs have flat colours,
 laid over each other with each way of disposal. Sample i of plane p of frame n of a clip is (31n + 17p + i) mod 256.
@@ -40,7 +40,7 @@ def block(dispose, left, top, w, h, index):
     """One GIF frame of one colour, written out, since Pillow merges and crops frames as it likes."""
     control = bytes([0x21, 0xF9, 4, dispose << 2, 10, 0, 0, 0])
     place = b"\x2c" + b"".join(v.to_bytes(2, "little") for v in (left, top, w, h)) + b"\0"
-    # Codes of 3 bits with a clear in front of every pixel, so that their width never grows.
+    # Codes of 3 bits with a clear code before every pixel, so that their width never grows.
     codes = [c for _ in range(w * h) for c in (4, index)] + [5]
     bits = sum(code << (3 * at) for at, code in enumerate(codes))
     body = bits.to_bytes((3 * len(codes) + 7) // 8, "little")

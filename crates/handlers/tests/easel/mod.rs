@@ -1,4 +1,4 @@
-//! An easel: built-in handlers made from text settings, fused and run on the host, and the frames they leave.
+//! Runs built-in handlers, made from text settings and fused, on the CPU, and keeps their frames.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,12 +17,11 @@ use crate::setup::setup;
 
 pub type Pixel = [u8; 4];
 
-/// A handler's name and what is set of it, as `key=value`.
-pub type Asked<'a> = (&'a str, &'a [(&'a str, &'a str)]);
+/// A handler's name and its settings as `key=value`.
+pub type Request<'a> = (&'a str, &'a [(&'a str, &'a str)]);
 
 pub const THIRTY: (u32, u32) = (30, 1);
 
-/// A picture that was made.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Made {
     pub size: Size,
@@ -39,7 +38,7 @@ impl Made {
         self.pixels.iter().zip(0..).map(move |(pixel, i)| (i % width, i / width, *pixel))
     }
 
-    /// The box around all pixels that are not black: left, top, right, bottom, the last two exclusive.
+    /// The bounding box of all pixels that are not black: left, top, right, bottom, the last two exclusive.
     pub fn ink(&self) -> Option<(u32, u32, u32, u32)> {
         let inked = self.each().filter(|(.., pixel)| pixel[..3] != [0, 0, 0]);
         inked.fold(None, |around, (x, y, _)| {
@@ -48,7 +47,7 @@ impl Made {
         })
     }
 
-    /// Coverage of white on black, summed up in pixels.
+    /// Coverage of white on black, summed in pixels.
     pub fn amount(&self) -> f64 {
         self.pixels.iter().map(|pixel| f64::from(pixel[1]) / 255.0).sum()
     }
@@ -58,8 +57,8 @@ pub fn size(width: u32, height: u32) -> Size {
     Size { width, height }
 }
 
-/// Makes a handler; its settings are read from text as a graph would.
-pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
+/// Makes a handler; parses its settings from text like a graph does.
+pub fn make((name, given): Request<'_>) -> Result<Box<dyn PixelHandler>, String> {
     let entry = registry().catalog().entries().find(|entry| entry.name == name).expect("the handler exists");
     let mut settings = SettingValues::default();
     for setting in entry.settings {
@@ -81,24 +80,22 @@ pub fn make((name, given): Asked<'_>) -> Result<Box<dyn PixelHandler>, String> {
     }
 }
 
-/// Why a handler cannot be made.
-pub fn refusal(asked: Asked<'_>) -> String {
-    make(asked).err().unwrap_or_else(|| panic!("{asked:?} was made"))
+/// The error of a handler that cannot be made.
+pub fn refusal(requested: Request<'_>) -> String {
+    make(requested).err().unwrap_or_else(|| panic!("{requested:?} was made"))
 }
 
-/// Keeps what comes.
 struct Keep(Arc<Mutex<Vec<Made>>>);
 
 impl FrameHandler for Keep {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let frame = call.input(0).expect("a lead frame");
         let pixels = frame.bytes().as_chunks::<4>().0.to_vec();
-        self.0.lock().expect("nobody panicked").push(Made { size: frame.meta().size, pixels });
+        self.0.lock().expect("no thread panicked").push(Made { size: frame.meta().size, pixels });
         Ok(Flow::Produced)
     }
 }
 
-/// Counts what comes.
 struct Count;
 
 impl FrameHandler for Count {
@@ -107,11 +104,11 @@ impl FrameHandler for Count {
     }
 }
 
-/// A lane of a group that makes frames from nothing, one for every further handler that reads elsewhere than in place,
-/// and a sink. Sides are groups of their own, and go into the first.
+/// A lane of a group that generates frames, one group per further handler that does not work in place, and a sink. The
+/// extra inputs are groups of their own and lead into the first group.
 fn lane(
-    asked: &[Asked<'_>],
-    extra_inputs: &[Asked<'_>],
+    requested: &[Request<'_>],
+    extra_inputs: &[Request<'_>],
     rate: (u32, u32),
     sink: impl FrameHandler + 'static,
     tally: Arc<HeapTally>,
@@ -119,7 +116,8 @@ fn lane(
     let rate = Rate::new(rate.0, rate.1);
     let clock = Clock::free(rate.expect("a rate"));
     let signal = WakeSignal::new();
-    let made = |asked: &[Asked<'_>]| -> Vec<_> { asked.iter().map(|a| make(*a).expect("it can be made")).collect() };
+    let made =
+        |requested: &[Request<'_>]| -> Vec<_> { requested.iter().map(|a| make(*a).expect("it can be made")).collect() };
     let group = |handlers: Vec<Box<dyn PixelHandler>>, source: Option<usize>, extra_inputs: Vec<usize>| {
         let made = handlers[0].size(size(1, 1));
         let extra_inputs = extra_inputs.into_iter().map(|port| ExtraInput { port, member: 0 }).collect();
@@ -127,7 +125,7 @@ fn lane(
     };
     let mut nodes = Vec::new();
     let mut runs: Vec<Vec<Box<dyn PixelHandler>>> = Vec::new();
-    for handler in made(asked) {
+    for handler in made(requested) {
         let heads = handler.parts().iter().any(|part| matches!(part, Part::Head(_)));
         match runs.last_mut().filter(|_| !heads) {
             Some(run) => run.push(handler),
@@ -135,7 +133,7 @@ fn lane(
         }
     }
     let mut runs = runs.into_iter();
-    let first = group(runs.next().expect("something is asked for"), None, (0..extra_inputs.len()).collect());
+    let first = group(runs.next().expect("something is requested for"), None, (0..extra_inputs.len()).collect());
     let mut main = Node::new("all", Box::new(first), extra_inputs.len(), 1).clock(clock.clone()).nominal();
     for (at, side) in extra_inputs.iter().enumerate() {
         let mut node =
@@ -156,10 +154,10 @@ fn lane(
     Lane::new(nodes, signal, LaneContext::new(FramePool::new(512 << 20)).counting(tally))
 }
 
-/// The frames that these handlers make, the first of which ends after some.
-pub fn run(asked: &[Asked<'_>], extra_inputs: &[Asked<'_>], rate: (u32, u32)) -> Vec<Made> {
+/// The frames that these handlers make; the first one ends the stream.
+pub fn run(requested: &[Request<'_>], extra_inputs: &[Request<'_>], rate: (u32, u32)) -> Vec<Made> {
     let kept = Arc::new(Mutex::new(Vec::new()));
-    let mut lane = lane(asked, extra_inputs, rate, Keep(Arc::clone(&kept)), Arc::default());
+    let mut lane = lane(requested, extra_inputs, rate, Keep(Arc::clone(&kept)), Arc::default());
     lane.start().expect("it starts");
     loop {
         match lane.step(&|| Duration::ZERO) {
@@ -169,20 +167,20 @@ pub fn run(asked: &[Asked<'_>], extra_inputs: &[Asked<'_>], rate: (u32, u32)) ->
         }
     }
     drop(lane);
-    Arc::into_inner(kept).expect("the lane is gone").into_inner().expect("nobody panicked")
+    Arc::into_inner(kept).expect("the lane is gone").into_inner().expect("no thread panicked")
 }
 
-/// A black picture with something drawn on it.
-pub fn drawn(on: Size, asked: Asked<'_>) -> Made {
+/// A black image with something drawn on it.
+pub fn drawn(on: Size, requested: Request<'_>) -> Made {
     let side = on.to_string();
-    let black: Asked<'_> = ("pattern", &[("kind", "solid"), ("size", &side), ("frames", "1")]);
-    run(&[black, asked], &[], THIRTY).remove(0)
+    let black: Request<'_> = ("pattern", &[("kind", "solid"), ("size", &side), ("frames", "1")]);
+    run(&[black, requested], &[], THIRTY).remove(0)
 }
 
-/// Heap allocations of so many frames, after as many others.
-pub fn allocations(asked: &[Asked<'_>], frames: usize) -> u64 {
+/// Heap allocations of this many frames, after the same number of warm-up frames.
+pub fn allocations(requested: &[Request<'_>], frames: usize) -> u64 {
     let tally = Arc::new(HeapTally::default());
-    let mut lane = lane(asked, &[], THIRTY, Count, Arc::clone(&tally));
+    let mut lane = lane(requested, &[], THIRTY, Count, Arc::clone(&tally));
     lane.start().expect("it starts");
     let mut step = || {
         for _ in 0..frames {

@@ -1,4 +1,4 @@
-//! Runs built-in handlers one behind another, from frames to frames or from files to files.
+//! Runs built-in handlers in a chain, from frames to frames or from files to files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use vramp_runtime::{Call, Clock, Flow, FrameHandler, FramePool, HandlerError, Me
 
 use crate::setup::setup;
 
-/// A frame as it came out, or as it is to go in.
+/// An input or output frame.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shot {
     pub meta: Meta,
@@ -22,14 +22,14 @@ pub struct Shot {
 }
 
 impl Shot {
-    /// A frame whose bytes follow from their places; padding too.
+    /// A frame whose bytes, padding included, follow from their positions.
     pub fn made(format: Format, size: Size, seed: u64) -> Shot {
         let next = |at: u64| ((at + seed * 77).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8;
         let bytes = (0..format.frame_bytes(size)).map(next).collect();
         Shot { meta: Meta::new(format, size), bytes }
     }
 
-    /// Its bytes without padding, plane by plane.
+    /// The bytes without padding, plane by plane.
     pub fn bare(&self) -> Vec<u8> {
         let rows = self.meta.format.planes(self.meta.size).flat_map(|plane| {
             (0..plane.rows).map(move |row| {
@@ -45,7 +45,7 @@ pub fn size(width: u32, height: u32) -> Size {
     Size::new(width, height).expect("a size")
 }
 
-/// An empty directory of this test's own.
+/// An empty directory for one test.
 pub fn room(test: &str) -> PathBuf {
     let room = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     if room.exists() {
@@ -94,7 +94,7 @@ pub fn make(
     }
 }
 
-/// Plays frames that were made before.
+/// A source of these frames.
 pub struct Play(pub Vec<Shot>);
 
 impl FrameHandler for Play {
@@ -108,25 +108,25 @@ impl FrameHandler for Play {
     }
 }
 
-/// Keeps copies of the frames it is given.
+/// A sink that keeps copies of its frames.
 #[derive(Clone, Default)]
 pub struct Keep(pub Arc<Mutex<Vec<Shot>>>);
 
 impl Keep {
     pub fn shots(&self) -> Vec<Shot> {
-        self.0.lock().expect("nobody panicked").clone()
+        self.0.lock().expect("no thread panicked").clone()
     }
 }
 
 impl FrameHandler for Keep {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let frame = call.input(0).expect("a lead frame");
-        self.0.lock().expect("nobody panicked").push(Shot { meta: *frame.meta(), bytes: frame.bytes().to_vec() });
+        self.0.lock().expect("no thread panicked").push(Shot { meta: *frame.meta(), bytes: frame.bytes().to_vec() });
         Ok(Flow::Produced)
     }
 }
 
-/// Forgets frames.
+/// A sink that drops frames.
 pub struct Forget;
 
 impl FrameHandler for Forget {
@@ -135,13 +135,13 @@ impl FrameHandler for Forget {
     }
 }
 
-/// How a run went: allocations by frame handlers after each step, and the first failure.
+/// The result of a run: allocations by frame handlers after each step, and the first failure.
 pub struct Run {
     pub allocations: Vec<u64>,
     pub outcome: Result<(), String>,
 }
 
-/// Runs a source, whatever is between, and a sink, for at most so many steps.
+/// Runs a source, optional handlers and a sink, for at most this many steps.
 pub fn run(handlers: Vec<Box<dyn FrameHandler>>, on_error: OnError, steps: usize) -> Run {
     let signal = WakeSignal::new();
     let last = handlers.len() - 1;
@@ -183,7 +183,7 @@ pub fn run(handlers: Vec<Box<dyn FrameHandler>>, on_error: OnError, steps: usize
 
 pub const ENOUGH: usize = 10_000;
 
-/// What a source gives until its end or its first failure.
+/// The frames of a source until its end or its first failure.
 pub fn read(entry: &'static Entry, given: &[(&str, &str)]) -> (Vec<Shot>, Result<(), String>) {
     read_on(entry, given, OnError::Stop, ENOUGH)
 }
@@ -200,7 +200,7 @@ pub fn read_on(
     (keep.shots(), run.outcome)
 }
 
-/// Lets a sink write these frames.
+/// Writes these frames with a sink.
 pub fn write(entry: &'static Entry, given: &[(&str, &str)], shots: &[Shot]) -> Result<(), String> {
     let sink = make(entry, given, None)?;
     run(vec![Box::new(Play(shots.to_vec())), sink], OnError::Stop, ENOUGH).outcome

@@ -1,4 +1,4 @@
-//! Filters in company: chains in one kernel, and streams that have run for a while.
+//! Filters in combination: chains in one kernel, and steady streams.
 
 use vramp_handlers::registry;
 use vramp_plan::Space;
@@ -9,7 +9,7 @@ use vramp_runtime::internals::is_counted;
 use super::darkroom::{Picture, Temporary, allocations, group, make, pictures, settings, try_run};
 use super::tables::{bent, cube_text};
 
-/// Every filter that runs on the host, as its example writes it. `cube` is the file of those that read one.
+/// Every filter that runs on the CPU, as its example. `cube` is the file for those that read one.
 fn shown(cube: &Temporary) -> Vec<String> {
     let registry = registry();
     let filters = registry.catalog().entries().filter(|entry| entry.family == Family::Filter);

@@ -1,4 +1,4 @@
-//! A darkroom: filters made from text, fused, and run on the host over pictures of many sizes.
+//! Filters made from text, fused, and run on the CPU over images of many sizes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -30,13 +30,13 @@ impl Picture {
         Picture { size: self.size, pixels: self.pixels.iter().map(|p| f(*p)).collect() }
     }
 
-    /// Beyond the border stands what stands at it.
+    /// A pixel; beyond the border the nearest one.
     pub fn at(&self, x: i64, y: i64) -> Pixel {
         let (w, h) = (i64::from(self.size.width), i64::from(self.size.height));
         self.pixels[(y.clamp(0, h - 1) * w + x.clamp(0, w - 1)) as usize]
     }
 
-    /// Beyond the border nothing stands.
+    /// A pixel; transparent black beyond the border.
     pub fn inside(&self, x: i64, y: i64) -> Pixel {
         let within = (0..i64::from(self.size.width)).contains(&x) && (0..i64::from(self.size.height)).contains(&y);
         if within { self.at(x, y) } else { [0; 4] }
@@ -48,7 +48,7 @@ pub fn random(seed: u64, (width, height): (u32, u32)) -> Picture {
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let p = ((state >> 32) as u32).to_le_bytes();
-        // The ends of the range are where clamping and rounding go wrong, and grays where colours meet.
+        // Clamping and rounding fail at the ends of the range, and colour filters at grays.
         match state >> 60 {
             0 => [0, p[1], p[2], p[3]],
             1 => [p[0], 255, p[2], p[3]],
@@ -64,12 +64,12 @@ pub fn random(seed: u64, (width, height): (u32, u32)) -> Picture {
 
 const SIZES: [(u32, u32); 7] = [(1, 1), (1, 7), (9, 1), (2, 2), (17, 13), (5, 170), (131, 37)];
 
-/// One of every size.
+/// An image of every size.
 pub fn pictures() -> Vec<Picture> {
     SIZES.iter().zip(1..).map(|(size, seed)| random(seed, *size)).collect()
 }
 
-/// SettingValues as a graph would check them: `key=value` after the name, defaults filled in.
+/// SettingValues as a graph would check them: `key=value` after the name, with defaults.
 pub fn settings(text: &str) -> (&'static Entry, SettingValues) {
     let mut words = text.split(' ');
     let name = words.next().expect("a name");
@@ -117,7 +117,7 @@ pub fn group(texts: &[&str]) -> FusedUnit {
     FusedUnit::fuse("group", texts.iter().map(|text| make(text)).collect(), Rate::new(30, 1), ports)
 }
 
-/// Gives these pictures, again and again, so many in all.
+/// Sends these images repeatedly, up to a count.
 struct Give {
     pictures: Vec<Picture>,
     frames: u64,
@@ -137,7 +137,7 @@ impl FrameHandler for Give {
     }
 }
 
-/// Keeps a copy of every picture, where it is to.
+/// Keeps a copy of every image if there is a list.
 struct Take(Option<Arc<Mutex<Vec<Picture>>>>);
 
 impl FrameHandler for Take {
@@ -145,13 +145,13 @@ impl FrameHandler for Take {
         if let Some(kept) = &self.0 {
             let frame = call.input(0).expect("a lead frame");
             let pixels = frame.bytes().as_chunks::<4>().0.to_vec();
-            kept.lock().expect("nobody panicked").push(Picture { size: frame.meta().size, pixels });
+            kept.lock().expect("no thread panicked").push(Picture { size: frame.meta().size, pixels });
         }
         Ok(Flow::Produced)
     }
 }
 
-/// A lane that gives, filters and takes.
+/// A lane of a source, filters and a sink.
 fn lane(give: Give, groups: Vec<FusedUnit>, take: Take, tally: &Arc<HeapTally>) -> Lane {
     let signal = WakeSignal::new();
     let clock = Clock::free(Rate::new(30, 1).expect("a rate"));
@@ -178,10 +178,10 @@ pub fn try_run(groups: Vec<FusedUnit>, pictures: Vec<Picture>) -> Result<Vec<Pic
             other => panic!("nothing moves: {other:?}"),
         }
     }
-    Ok(std::mem::take(&mut *kept.lock().expect("nobody panicked")))
+    Ok(std::mem::take(&mut *kept.lock().expect("no thread panicked")))
 }
 
-/// What a stream of two pictures by turns allocates: in its first frames, and in a hundred behind them.
+/// Allocations of a stream that alternates two images: in its first frames, and in the next hundred.
 pub fn allocations(texts: &[&str]) -> (u64, u64) {
     let tally = Arc::new(HeapTally::default());
     let give = Give { pictures: vec![random(5, (64, 48)), random(6, (64, 48))], frames: u64::MAX };
@@ -196,7 +196,7 @@ pub fn allocations(texts: &[&str]) -> (u64, u64) {
     (warm, step(100) - warm)
 }
 
-/// All sizes as one stream through one group, against a formula: sizes change from frame to frame.
+/// Compares a group with a formula, over all sizes in one stream: sizes change from frame to frame.
 #[track_caller]
 pub fn check(text: &str, tolerance: u8, formula: impl Fn(&Picture) -> Picture) {
     let made = try_run(vec![group(&[text])], pictures()).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -220,7 +220,7 @@ pub fn gray([r, g, b, _]: Pixel) -> u8 {
     ((9798 * u32::from(r) + 19_235 * u32::from(g) + 3735 * u32::from(b) + 16_384) >> 15) as u8
 }
 
-/// A file in the folder for temporary ones, which is gone at the end.
+/// A temporary file that is removed when dropped.
 pub struct Temporary(PathBuf);
 
 impl Temporary {

@@ -1,7 +1,7 @@
-//! Filters, made from text and run on the host, against formulas written out once more in doubles.
+//! Filters, made from text, run on the CPU and compared with formulas in doubles.
 //!
-//! Pictures are random in all four channels, of one pixel, of odd sides and of several sizes in one stream. A formula is
-//! met to the bit where that is promised, and otherwise within one level.
+//! Images are random in all four channels, of one pixel, with odd sides, and of several sizes in one stream. Filters
+//! that promise exact results must match to the bit, others within one level.
 
 mod company;
 mod darkroom;

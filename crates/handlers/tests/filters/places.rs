@@ -1,4 +1,4 @@
-//! Filters that move pixels: flips, turns, cuts and maps of the plane.
+//! Filters that move pixels: `flip`, `rotate`, `crop` and `warp`.
 
 use vramp_plan::Size;
 
@@ -50,14 +50,14 @@ fn crop_cuts_its_rectangle_and_refuses_a_smaller_frame_with_both_sizes() {
     }
 }
 
-/// Two equations for two unknowns, by Cramer's rule.
+/// Solves two equations with two unknowns by Cramer's rule.
 fn came_from(m: &[f64; 6], x: i64, y: i64) -> [f64; 2] {
     let (x, y) = (x as f64 - m[2], y as f64 - m[5]);
     let by = m[0] * m[4] - m[1] * m[3];
     [(x * m[4] - m[1] * y) / by, (m[0] * y - x * m[3]) / by]
 }
 
-/// The four pixels around a place, by how near they are.
+/// The bilinear mean of the four pixels around a position.
 fn mixed(picture: &Picture, [x, y]: [f64; 2]) -> Pixel {
     let (left, top) = (x.floor(), y.floor());
     let (right, bottom) = (left + 1.0, top + 1.0);
@@ -89,7 +89,7 @@ fn warp_mixes_four_pixels_where_the_map_came_from() {
 #[test]
 fn a_map_without_a_way_back_is_refused_with_its_numbers() {
     let flat = refusal("warp m=1,2,0,2,4,0");
-    assert!(flat.contains("1.0 times 4.0 less 2.0 times 2.0 is 0.0"), "{flat}");
+    assert!(flat.contains("1.0 * 4.0 - 2.0 * 2.0 is 0.0"), "{flat}");
     let endless = refusal("warp m=1e200,0,0,0,1e200,0");
     assert!(endless.contains("is inf"), "{endless}");
 }

@@ -1,13 +1,13 @@
-//! Filters of one pixel at a time.
+//! Filters of single pixels.
 
 use super::darkroom::{Picture, check, gray, level, settings, try_make};
 
-/// A function of one channel on red, green and blue.
+/// Applies a function of one channel to red, green and blue.
 fn channels(f: impl Fn(f64) -> f64) -> impl Fn(&Picture) -> Picture {
     move |picture| picture.map(|[r, g, b, a]| [level(f(r.into())), level(f(g.into())), level(f(b.into())), a])
 }
 
-/// A function of three channels on red, green and blue.
+/// Applies a function of three channels to red, green and blue.
 fn colors(f: impl Fn([f64; 3]) -> [f64; 3]) -> impl Fn(&Picture) -> Picture {
     move |picture| {
         picture.map(|[r, g, b, a]| {
@@ -62,7 +62,7 @@ fn saturation_moves_away_from_luma() {
 #[test]
 fn hue_turns_the_plane_of_i_and_q() {
     const T: [[f64; 3]; 3] = [[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]];
-    /// By Cramer's rule: each unknown is a quotient of determinants.
+    /// Solves by Cramer's rule: each unknown is a quotient of determinants.
     fn solve(t: [[f64; 3]; 3], y: [f64; 3]) -> [f64; 3] {
         let det = |m: [[f64; 3]; 3]| {
             m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
@@ -108,7 +108,7 @@ fn colormatrix_sums_all_four_channels_and_a_constant() {
 
 #[test]
 fn a_colormatrix_that_would_overflow_is_refused_with_its_numbers_by_the_graph_and_when_it_is_made() {
-    // The sum that just fits and the one that just does not, in the third row.
+    // The largest sum that fits and the smallest that does not, in the third row.
     for (factor, fits) in [("411.2", true), ("-411.2", true), ("411.3", false), ("-411.3", false), ("1e300", false)] {
         let row = [factor; 5].join(",");
         let text = format!("colormatrix m=0,0,0,0,0,0,0,0,0,0,{row},0,0,0,0,0");
@@ -119,7 +119,7 @@ fn a_colormatrix_that_would_overflow_is_refused_with_its_numbers_by_the_graph_an
             Err(error) => {
                 let error = error.to_string();
                 assert!(!fits && error.contains("row 3 of m is too large"), "{factor}: {error}");
-                assert!(error.contains("and may to 2056"), "{error}");
+                assert!(error.contains("the limit is 2056"), "{error}");
                 assert!(factor != "411.3" || error.contains("add up to 2056.5"), "{error}");
             }
         }
@@ -146,7 +146,7 @@ fn threshold_is_white_where_gray_is_above_the_level() {
 #[test]
 fn posterize_rounds_to_the_nearest_of_its_levels() {
     for levels in [2, 3, 4, 100, 256] {
-        // The nearest by looking at each; no level is half way between two.
+        // The nearest level by comparing each; no value is halfway between two.
         let spaced: Vec<f64> = (0..levels).map(|step| 255.0 * f64::from(step) / f64::from(levels - 1)).collect();
         let nearest = |v: f64| spaced.iter().copied().min_by(|a, b| (v - a).abs().total_cmp(&(v - b).abs()));
         check(&format!("posterize levels={levels}"), 0, channels(|v| nearest(v).expect("there are levels")));

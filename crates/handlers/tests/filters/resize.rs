@@ -90,5 +90,5 @@ fn resize_without_a_size_or_a_factor_is_refused() {
 fn a_factor_that_makes_a_side_too_long_fails_the_frame_with_both_sizes() {
     let pictures = vec![random(1, (70, 1))];
     let error = try_run(vec![group(&["resize scale=1000"])], pictures).expect_err("65,536 is the longest side");
-    assert!(error.contains("70x1 into 70000x1000") && error.contains("at most 65536"), "{error}");
+    assert!(error.contains("scaling 70x1 gives 70000x1000") && error.contains("at most 65536"), "{error}");
 }

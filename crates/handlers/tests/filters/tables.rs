@@ -1,10 +1,10 @@
-//! Tables from files, and keys.
+//! Tables from files, and `chromakey`.
 
 use std::fmt::Write as _;
 
 use super::darkroom::{Picture, Temporary, check, level, refusal};
 
-/// A bent cube as text, red fastest.
+/// A nonlinear cube as text, red fastest.
 pub fn cube_text(along: u32, f: impl Fn([f64; 3]) -> [f64; 3]) -> String {
     let mut text = format!("TITLE \"bent\"\nLUT_3D_SIZE {along}\n");
     for i in 0..along.pow(3) {
@@ -15,7 +15,7 @@ pub fn cube_text(along: u32, f: impl Fn([f64; 3]) -> [f64; 3]) -> String {
     text
 }
 
-/// Tetrahedra, from the six orders of three fractions written out.
+/// Tetrahedral interpolation, written as the six orders of three fractions.
 fn tetrahedral(along: u32, f: impl Fn([f64; 3]) -> [f64; 3], at: [f64; 3]) -> [f64; 3] {
     let last = f64::from(along - 1);
     let low = at.map(|v| (v * last).floor().min(last - 1.0));
@@ -23,7 +23,7 @@ fn tetrahedral(along: u32, f: impl Fn([f64; 3]) -> [f64; 3], at: [f64; 3]) -> [f
     let corner = |along: &[usize]| {
         f(std::array::from_fn(|axis| (low[axis] + f64::from(u8::from(along.contains(&axis)))) / last))
     };
-    // Red, green and blue in the order of how far on they are.
+    // The channels in descending order of their fractions.
     let order = match (part[0] >= part[1], part[1] >= part[2], part[0] >= part[2]) {
         (true, true, _) => [0, 1, 2],
         (true, false, true) => [0, 2, 1],
@@ -95,7 +95,7 @@ fn a_shaper_in_front_of_a_cube_says_where_colours_lie_in_it() {
 }
 
 #[test]
-fn a_file_that_is_no_table_is_refused_with_its_name_and_line() {
+fn a_file_that_is_not_a_table_is_refused_with_its_name_and_line() {
     let missing = refusal("lut path=no-such-film.cube");
     assert!(missing.contains("`no-such-film.cube` cannot be read"), "{missing}");
     let folder = refusal(&format!("lut path={}", std::env::temp_dir().display()));
@@ -105,7 +105,7 @@ fn a_file_that_is_no_table_is_refused_with_its_name_and_line() {
         ("short.cube", b"LUT_3D_SIZE 2\n0 0 0\n", "line 2: the file ends here with 1 entries"),
         ("nan.cube", b"# hm\nLUT_1D_SIZE 2\n0 nan 0\n1 1 1\n", "line 3: an entry takes 3 numbers"),
         ("giant.cube", b"LUT_3D_SIZE 4000000000\n", "line 1: LUT_3D_SIZE takes a whole number from 2 to 256"),
-        ("binary.cube", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 1: it is not text"),
+        ("binary.cube", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 1: not text"),
     ] {
         let file = Temporary::new(name, text);
         let error = refusal(&format!("lut path={}", file.path()));

@@ -1,9 +1,10 @@
-//! Filters that look at what is around a pixel.
+//! Filters that read the neighbours of a pixel.
 
 use super::darkroom::{Picture, check, gray, level, settings, try_make};
 
-/// The weights by their definition: outer taps first, what rounding leaves over goes to the next, the centre gets the
-/// rest of 256.
+/// The weights by their definition: outer taps first, rounding errors go to the next tap, and the centre gets the rest
+/// of
+/// 256.
 fn gaussian(sigma: f64, size: i64) -> Vec<i64> {
     let reach = size / 2;
     let bell = |i: i64| (-((i * i) as f64) / (2.0 * sigma * sigma)).exp();
@@ -38,7 +39,7 @@ fn blur_is_the_gaussian_of_its_definition_to_the_bit() {
         let weights = gaussian(sigma, size);
         let reach = size / 2;
         check(text, 0, |picture| {
-            // Across into exact sums, then down: (sum w_y w_x v + 32768) >> 16.
+            // Horizontally into exact sums, then vertically: (sum w_y w_x v + 32768) >> 16.
             let (w, h) = (i64::from(picture.size.width), i64::from(picture.size.height));
             let across: Vec<[i64; 4]> = (0..w * h)
                 .map(|at| {
@@ -62,7 +63,7 @@ fn blur_is_the_gaussian_of_its_definition_to_the_bit() {
     }
 }
 
-/// A weighted sum of a square, with so many levels added.
+/// A weighted sum of a square, plus a bias in levels.
 fn convolved(picture: &Picture, weights: &[f64], bias: f64) -> Picture {
     let reach = i64::from(weights.len().isqrt() as u32 / 2);
     let places: Vec<_> = (-reach..=reach).flat_map(|y| (-reach..=reach).map(move |x| (x, y))).collect();
@@ -138,20 +139,20 @@ fn a_kernel_that_would_overflow_is_refused_with_its_numbers_by_the_graph_and_whe
         let error = try_make(&text).err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(error.is_empty(), fits, "{text}: {error}");
         assert!(fits || error.contains("too large for 32-bit fixed point"), "{text}: {error}");
-        assert!(weight != "2057" || error.contains("add up to 2057, without signs, and may to 2056"), "{error}");
-        assert!(weight != "1900" || error.contains("and may to 1820"), "{error}");
+        assert!(weight != "2057" || error.contains("add up to 2057, the limit is 2056"), "{error}");
+        assert!(weight != "1900" || error.contains("the limit is 1820"), "{error}");
     }
-    // The sum of these is beyond all numbers, and dividing by it would leave nothing.
+    // The sum of these is infinite, and dividing by it would give 0.
     let text = format!("convolve kernel={}", ["1e308"; 9].join(","));
     assert!(try_make(&text).err().expect("it is refused").to_string().contains("too large"));
     let zero = try_make("convolve kernel=1,1,1,1,1,1,1,1,1 divisor=0").err().expect("it is refused").to_string();
-    assert!(zero.contains("divides nothing"), "{zero}");
+    assert!(zero.contains("must not be 0"), "{zero}");
 }
 
 #[test]
 fn edges_are_half_the_sum_of_both_gradients_of_gray() {
     check("edges", 0, |picture| {
-        // Beyond the border as far inside; an axis of one pixel has that pixel only.
+        // Mirrors at the border; an axis of one pixel has only that pixel.
         let mirrored = |at: i64, side: u32| {
             let last = i64::from(side) - 1;
             if last == 0 { 0 } else { last - (last - at.abs()).abs() }
@@ -190,7 +191,7 @@ fn boxblur_is_the_mean_of_its_square_to_the_bit() {
             })
         });
     }
-    // Squares that are far greater than any picture: their mean is that of the rows' means.
+    // Squares far larger than the image: their mean is that of the rows' means.
     for side in [257, 259, 1023] {
         check(&format!("boxblur size={side}"), 0, |picture| {
             let (w, h) = (i64::from(picture.size.width), i64::from(picture.size.height));

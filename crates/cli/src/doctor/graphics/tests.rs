@@ -1,4 +1,4 @@
-//! Checks of graphics on trees of files: what a broken machine looks like, and what is said of it.
+//! Checks of graphics on directory trees that imitate broken machines.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -10,7 +10,7 @@ use vramp::gpu::DeviceLimits;
 use super::super::CheckState;
 use super::*;
 
-/// A tree of files that is gone afterwards.
+/// A directory tree that is removed when dropped.
 struct TempTree(PathBuf);
 
 impl TempTree {
@@ -108,12 +108,12 @@ fn without_a_loader_it_says_what_to_install() {
 }
 
 #[test]
-fn a_loader_without_drivers_is_told_apart_from_none() {
+fn a_loader_without_drivers_differs_from_no_loader() {
     let tree = TempTree::new("a_loader_without_drivers");
     tree.file("usr/lib/libvulkan.so.1", "");
     let checks = files_of(&tree.with(&[], opens), &[]);
     assert_eq!(one(&checks, "loader").state, CheckState::Ok);
-    assert!(one(&checks, "drivers").words.contains("no driver is described"), "{checks:?}");
+    assert!(one(&checks, "drivers").words.contains("describes no driver"), "{checks:?}");
     assert!(one(&checks, "drivers").fix.is_some());
 }
 
@@ -125,7 +125,7 @@ fn a_driver_without_its_library_is_a_problem_unless_others_answer() {
     let checks = files_of(&here, &[]);
     let gone = one(&checks, "drivers");
     assert_eq!(gone.state, CheckState::Problem);
-    assert!(gone.words.contains("gone.json names libgone.so, which is not there"), "{gone:?}");
+    assert!(gone.words.contains("gone.json names libgone.so, which does not exist"), "{gone:?}");
     assert!(gone.fix.as_ref().unwrap().contains("--reinstall"), "{gone:?}");
     let checks = files_of(&here, &[adapter_of(AdapterKind::Software)]);
     assert_eq!(one(&checks, "drivers").state, CheckState::Warning);
@@ -141,7 +141,7 @@ fn a_variable_that_names_nothing_is_a_problem_with_what_to_type() {
         let checks = variables(&tree.with(&[(name, "/there.json:/gone.json")], opens));
         let check = one(&checks, name);
         assert_eq!(check.state, CheckState::Problem);
-        assert!(check.words.contains("gone.json, which is not there") && !check.words.contains("there.json,"));
+        assert!(check.words.contains("gone.json, which does not exist") && !check.words.contains("there.json,"));
         assert_eq!(check.fix, Some(format!("unset {name}")));
         let checks = variables(&tree.with(&[(name, "/there.json")], opens));
         assert_eq!(one(&checks, name).state, CheckState::Ok);
@@ -150,7 +150,7 @@ fn a_variable_that_names_nothing_is_a_problem_with_what_to_type() {
 }
 
 #[test]
-fn variables_that_vramp_does_not_read_are_told_with_what_it_does_read() {
+fn variables_that_vramp_does_not_read_are_reported_with_its_options() {
     let tree = TempTree::new("variables_that");
     let checks = variables(&tree.with(&[("WGPU_BACKEND", "dx13"), ("VK_LOADER_DRIVERS_DISABLE", "*")], opens));
     let check = one(&checks, "WGPU_BACKEND");
@@ -190,7 +190,7 @@ fn only_software_is_a_warning_that_says_whether_hardware_is_seen() {
     if cfg!(target_os = "linux") {
         let unseen = judged(AdapterKind::Software);
         assert_eq!((unseen.state, &unseen.fix), (CheckState::Warning, &None));
-        assert!(unseen.words.contains("shows no graphics hardware"), "{unseen:?}");
+        assert!(unseen.words.contains("has no graphics hardware"), "{unseen:?}");
         tree.file("dev/dri/renderD128", "");
         assert!(judged(AdapterKind::Software).fix.unwrap().contains("mesa-vulkan-drivers"));
     }

@@ -1,13 +1,10 @@
-//! `.cube` files: tables of colours as text.
+//! The parser for `.cube` files: colour tables as text.
 //!
-//! Owns the format: its keywords, its limits, what stands in which order; and what a table means between two entries.
-//! Does not know kernels.
+//! An entry is three numbers on a line, red fastest. If both sizes are given, the curves come first, in the file and in
+//! the lookup: that is how shapers before a cube are written.
 //!
-//! Always: a file is read line by line, and no line is longer than [`MOST_LINE_BYTES`]; memory grows with the entries
-//! that are there, not with those that are announced; whatever is wrong is said with its line.
-//!
-//! Three numbers a line, red fastest. Where both sizes are given, the curves come first, in the file and when a colour is
-//! looked up: that is how shapers in front of a cube are written.
+//! A file is read line by line, and a line has at most [`MOST_LINE_BYTES`]. Memory grows with the entries that exist,
+//! not with the announced ones. Every error names its line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -15,21 +12,19 @@ use std::path::Path;
 use vramp_files::open_regular;
 use vramp_kernels::pixel::cube::{MOST_ALONG, MOST_VALUE};
 
-/// What a file holds: at least one of both.
+/// The content of a file: at least one of the two.
 #[derive(Debug, PartialEq)]
 pub(super) struct CubeFile {
     pub(super) curves: Option<Curves>,
     pub(super) cube: Option<Cube>,
 }
 
-/// A curve for each channel.
 #[derive(Debug, PartialEq)]
 pub(super) struct Curves {
     domain: [Domain; 3],
     entries: Vec<[f32; 3]>,
 }
 
-/// A cube of colours, red fastest.
 #[derive(Debug, PartialEq)]
 pub(super) struct Cube {
     pub(super) domain: [Domain; 3],
@@ -37,7 +32,7 @@ pub(super) struct Cube {
     pub(super) entries: Vec<[f32; 3]>,
 }
 
-/// What the first and the last entry along an axis stand for.
+/// The values of the first and the last entry along an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Domain {
     min: f64,
@@ -47,7 +42,7 @@ pub(super) struct Domain {
 impl Domain {
     const FULL: [Domain; 3] = [Domain { min: 0.0, max: 1.0 }; 3];
 
-    /// Where a value lies between the first entry, 0, and the last, 1.
+    /// The position of a value between the first entry, 0, and the last, 1.
     pub(super) fn place(self, v: f64) -> f64 {
         ((v - self.min) / (self.max - self.min)).clamp(0.0, 1.0)
     }
@@ -64,52 +59,51 @@ impl Curves {
     }
 }
 
-/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CubeError {
     #[error("`{path}` cannot be read: {error}; check the path")]
     Unreadable { path: String, error: std::io::Error },
-    #[error("`{path}` is not a file; name a .cube file")]
+    #[error("`{path}` is not a file; give a .cube file")]
     NoFile { path: String },
     #[error("`{path}`, line {line}: {problem}")]
     Wrong { path: String, line: u64, problem: Problem },
 }
 
-/// What is wrong with a line, or with the end of a file.
+/// An error in a line, or at the end of a file.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub(super) enum Problem {
-    #[error("it is longer than {MOST_LINE_BYTES} bytes; this is no .cube file")]
+    #[error("longer than {MOST_LINE_BYTES} bytes; this is not a .cube file")]
     LongLine,
-    #[error("it is not text; this is no .cube file")]
+    #[error("not text; this is not a .cube file")]
     NoText,
     #[error(
-        "`{0}` is no keyword of a .cube file; TITLE, DOMAIN_MIN, DOMAIN_MAX, LUT_1D_SIZE, LUT_3D_SIZE, \
+        "`{0}` is not a keyword of a .cube file; use TITLE, DOMAIN_MIN, DOMAIN_MAX, LUT_1D_SIZE, LUT_3D_SIZE, \
              LUT_1D_INPUT_RANGE and LUT_3D_INPUT_RANGE are"
     )]
     NoKeyword(String),
-    #[error("{keyword} stands behind the first entry; keywords come first")]
+    #[error("{keyword} comes after the first entry; keywords must come first")]
     Late { keyword: &'static str },
-    #[error("{keyword} stands here a second time")]
+    #[error("{keyword} is given twice")]
     Twice { keyword: &'static str },
     #[error("{keyword} takes a whole number from 2 to {most}, not `{text}`")]
     Size { keyword: &'static str, most: u32, text: String },
     #[error("{what} takes {wanted} numbers, not `{text}`")]
     Numbers { what: &'static str, wanted: usize, text: String },
-    #[error("{value} is too far from 0: entries go from -{MOST_VALUE} to {MOST_VALUE}")]
+    #[error("{value} is out of range: entries go from -{MOST_VALUE} to {MOST_VALUE}")]
     TooFar { value: f64 },
-    #[error("the domain ends at {max} and begins at {min}; its end has to be greater")]
+    #[error("the domain begins at {min} and ends at {max}; its end must be greater")]
     Domain { min: f64, max: f64 },
-    #[error("there are entries before LUT_1D_SIZE or LUT_3D_SIZE says how many")]
+    #[error("entries come before LUT_1D_SIZE or LUT_3D_SIZE")]
     NoSize,
-    #[error("the file ends here, and neither LUT_1D_SIZE nor LUT_3D_SIZE is in it; this is no .cube file")]
+    #[error("the file ends here without LUT_1D_SIZE or LUT_3D_SIZE; this is not a .cube file")]
     Nothing,
-    #[error("the file ends here with {found} entries, and its sizes ask for {wanted}")]
+    #[error("the file ends here with {found} entries, but its sizes require {wanted}")]
     TooFew { found: u64, wanted: u64 },
-    #[error("this is one entry more than the {wanted} that its sizes ask for")]
+    #[error("this is one entry more than the {wanted} that its sizes require")]
     TooMany { wanted: u64 },
 }
 
-/// Lines are three numbers, a keyword, a title or a remark.
+/// Lines are three numbers, a keyword, a title or a comment.
 const MOST_LINE_BYTES: u64 = 4096;
 const MOST_IN_CURVE: u32 = 65_536;
 
@@ -119,7 +113,6 @@ const RANGES: [&str; 2] = ["LUT_1D_INPUT_RANGE", "LUT_3D_INPUT_RANGE"];
 const DOMAINS: [&str; 2] = ["DOMAIN_MIN", "DOMAIN_MAX"];
 
 impl CubeFile {
-    /// Reads a file.
     pub(super) fn read(path: &str) -> Result<CubeFile, CubeError> {
         let unreadable = |error| CubeError::Unreadable { path: path.to_owned(), error };
         // Not a device, which may never end.
@@ -144,10 +137,10 @@ impl CubeFile {
 /// What has been read so far.
 #[derive(Debug, Default)]
 struct CubeReader {
-    /// Of the curves, and of the cube.
+    /// Sizes of the curves and of the cube.
     sizes: [Option<u32>; 2],
     ranges: [Option<Domain>; 2],
-    /// Beginnings and ends.
+    /// Minimum and maximum.
     domain: [Option<[f64; 3]>; 2],
     titled: bool,
     curves: Vec<[f32; 3]>,
@@ -160,13 +153,13 @@ impl CubeReader {
             return Err(Problem::LongLine);
         }
         let text = std::str::from_utf8(line).ok().filter(|text| !text.contains('\0')).ok_or(Problem::NoText)?;
-        // Some editors write a mark in front of the first line.
+        // Some editors write a byte order mark before the first line.
         let text = text.trim_start_matches('\u{feff}').trim();
         let (word, rest) = text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim()));
         match word.chars().next() {
             None | Some('#') => Ok(()),
             Some(first) if first.is_ascii_digit() || "+-.".contains(first) => self.entry(text),
-            // Not numbers, but meant as some.
+            // A number, so the line is an entry, perhaps an invalid one.
             _ if word.parse::<f64>().is_ok() => self.entry(text),
             _ => self.keyword(word, rest),
         }
@@ -224,7 +217,7 @@ impl CubeReader {
         Ok(())
     }
 
-    /// Entries that the sizes ask for: of the curves, and of the cube.
+    /// Number of entries that the sizes require: of the curves, and of the cube.
     fn wanted(&self) -> [u64; 2] {
         let [curves, cube] = self.sizes.map(|size| u64::from(size.unwrap_or(0)));
         [curves, cube * cube * cube]
@@ -244,7 +237,7 @@ impl CubeReader {
         for (given, (min, max)) in given.iter_mut().zip(min.into_iter().zip(max)) {
             *given = domain(min, max)?;
         }
-        // The domain is that of what comes in, so of the curves, where there are some.
+        // The domain applies to the input, so to the curves if there are any.
         let [of_curves, of_cube] = match self.sizes[0] {
             Some(_) => [given, Domain::FULL],
             None => [Domain::FULL, given],
@@ -257,7 +250,7 @@ impl CubeReader {
     }
 }
 
-/// So many numbers that can be computed with.
+/// Parses exactly N finite numbers.
 fn numbers<const N: usize>(what: &'static str, text: &str) -> Result<[f64; N], Problem> {
     let wrong = || Problem::Numbers { what, wanted: N, text: shortened(text) };
     let mut words = text.split_whitespace();
@@ -265,7 +258,7 @@ fn numbers<const N: usize>(what: &'static str, text: &str) -> Result<[f64; N], P
     for found in &mut found {
         *found = words.next().and_then(|word| word.parse().ok()).filter(|v: &f64| v.is_finite()).ok_or_else(wrong)?;
     }
-    // What follows may be a remark.
+    // A comment may follow.
     words.next().is_none_or(|word| word.starts_with('#')).then_some(found).ok_or_else(wrong)
 }
 
@@ -273,9 +266,9 @@ fn domain(min: f64, max: f64) -> Result<Domain, Problem> {
     if min < max { Ok(Domain { min, max }) } else { Err(Problem::Domain { min, max }) }
 }
 
-/// The beginning of what somebody wrote.
+/// The beginning of a text, for messages.
 fn shortened(text: &str) -> String {
-    // What a file holds must not steer the terminal that it is shown on.
+    // Escaped: the content of a file must not control the terminal.
     text.chars().take(60).flat_map(char::escape_debug).collect()
 }
 
@@ -332,10 +325,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_their_line() {
         let cases: &[(&str, u64, &str)] = &[
-            ("", 0, "neither LUT_1D_SIZE nor LUT_3D_SIZE"),
-            ("# only a remark\n\n", 2, "neither LUT_1D_SIZE nor LUT_3D_SIZE"),
+            ("", 0, "without LUT_1D_SIZE or LUT_3D_SIZE"),
+            ("# only a comment\n\n", 2, "without LUT_1D_SIZE or LUT_3D_SIZE"),
             ("TITLE \"x\"\n0 0 0\n", 2, "before LUT_1D_SIZE or LUT_3D_SIZE"),
             ("LUT_3D_SIZE 257\n", 1, "from 2 to 256, not `257`"),
             ("LUT_3D_SIZE 1\n", 1, "from 2 to 256"),
@@ -343,22 +336,22 @@ mod tests {
             ("LUT_3D_SIZE\n", 1, "from 2 to 256"),
             ("LUT_1D_SIZE 65537\n", 1, "from 2 to 65536"),
             ("LUT_1D_SIZE 2.5\n", 1, "not `2.5`"),
-            ("LUT_1D_SIZE 2\nLUT_1D_SIZE 2\n", 2, "a second time"),
-            ("LUT_1D_SIZE 2\n0 0 0\nTITLE x\n", 3, "TITLE stands behind the first entry"),
-            ("LUT_1D_SIZE 2\n0 0 0\n", 2, "ends here with 1 entries, and its sizes ask for 2"),
+            ("LUT_1D_SIZE 2\nLUT_1D_SIZE 2\n", 2, "LUT_1D_SIZE is given twice"),
+            ("LUT_1D_SIZE 2\n0 0 0\nTITLE x\n", 3, "TITLE comes after the first entry"),
+            ("LUT_1D_SIZE 2\n0 0 0\n", 2, "ends here with 1 entries, but its sizes require 2"),
             ("LUT_1D_SIZE 2\n0 0 0\n1 1 1\n2 2 2\n", 4, "one entry more than the 2"),
-            ("LUT_3D_SIZE 256\n0 0 0\n", 2, "ask for 16777216"),
+            ("LUT_3D_SIZE 256\n0 0 0\n", 2, "require 16777216"),
             ("LUT_1D_SIZE 2\n0 nan 0\n", 2, "an entry takes 3 numbers, not `0 nan 0`"),
             ("LUT_1D_SIZE 2\nnan 0 0\n", 2, "an entry takes 3 numbers"),
             ("LUT_1D_SIZE 2\n0 inf 0\n", 2, "an entry takes 3 numbers"),
             ("LUT_1D_SIZE 2\n0 0\n", 2, "an entry takes 3 numbers"),
             ("LUT_1D_SIZE 2\n0 0 0 0\n", 2, "an entry takes 3 numbers"),
             ("LUT_1D_SIZE 2\n0 0,5 0\n", 2, "an entry takes 3 numbers"),
-            ("LUT_1D_SIZE 2\n0 1e9 0\n", 2, "1000000000 is too far from 0"),
+            ("LUT_1D_SIZE 2\n0 1e9 0\n", 2, "1000000000 is out of range"),
             ("DOMAIN_MIN 0 0\n", 1, "DOMAIN_MIN takes 3 numbers"),
             ("DOMAIN_MIN 0 1 0\nDOMAIN_MAX 1 1 1\n", 2, "begins at 1"),
-            ("LUT_3D_INPUT_RANGE 1 0\n", 1, "the domain ends at 0 and begins at 1"),
-            ("LUT_IN_VIDEO_RANGE\n", 1, "`LUT_IN_VIDEO_RANGE` is no keyword"),
+            ("LUT_3D_INPUT_RANGE 1 0\n", 1, "the domain begins at 1 and ends at 0"),
+            ("LUT_IN_VIDEO_RANGE\n", 1, "`LUT_IN_VIDEO_RANGE` is not a keyword"),
             ("LUT_1D_SIZE 2\n\0\0\n", 2, "not text"),
         ];
         for (text, line, problem) in cases {
@@ -371,7 +364,7 @@ mod tests {
         assert_eq!(reading.line(b"\xff\xd8\xff\xe0"), Err(Problem::NoText));
     }
 
-    /// Any bytes end in a table or in words.
+    /// Any bytes give a table or an error.
     #[test]
     fn no_text_is_a_panic() {
         let words = [

@@ -1,9 +1,7 @@
-//! What a user's shader declares, before anything is planned.
+//! Reads the shader of a `wgsl` handler and its settings, before anything is planned.
 //!
-//! Owns the reading of the file, the words for what is wrong with it, and settings as values.
-//! Does not know WGSL: the room of kernels does.
-//!
-//! Always: a bounded number of bytes is read; an error names the file, the line and the column.
+//! `vramp_kernels::own` analyses the WGSL. A file is read up to a limit; an error names the file, the line and the
+//! column.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -14,10 +12,10 @@ use vramp_plan::catalog::{
     DeclareError, DeclaredSetting, DeclaredShader, KernelDesc, ProbeError, SettingValues, Value, ValueType,
 };
 
-/// Settings that every handler has, besides its own.
+/// Setting names that every shader handler already has.
 const TAKEN: [&str; 4] = ["path", "code", "name", "on-error"];
 
-/// What the shader of a handler with these settings is.
+/// Reads the shader of a handler with these settings.
 pub(crate) fn declared(settings: &SettingValues) -> Result<DeclaredShader, DeclareError> {
     let (name, text) = text(settings)?;
     let own = Own::read(&text).map_err(|error| wrong(&name, &error))?;
@@ -29,7 +27,7 @@ pub(crate) fn declared(settings: &SettingValues) -> Result<DeclaredShader, Decla
             wrong(&name, &OwnError { line, column, problem, help: None, shown })
         };
         if TAKEN.contains(&member.name.as_str()) {
-            return Err(at(format!("`{}` is a setting of every shader; call this one something else", member.name)));
+            return Err(at(format!("`{}` is a setting of every shader; choose another name", member.name)));
         }
         let default = default(member).map_err(at)?;
         found.push(DeclaredSetting { name: member.name.clone(), value: value_type(member.kind), default });
@@ -41,7 +39,7 @@ pub(crate) fn declared(settings: &SettingValues) -> Result<DeclaredShader, Decla
     Ok(DeclaredShader { kernel, settings: found, text: text.into() })
 }
 
-/// What a shader is called in messages, and its text.
+/// The name of a shader in messages, and its text.
 pub(super) fn text(settings: &SettingValues) -> Result<(String, String), ProbeError> {
     match settings.text("path") {
         Some(path) => Ok((path.to_owned(), read(Path::new(path))?)),
@@ -49,23 +47,22 @@ pub(super) fn text(settings: &SettingValues) -> Result<(String, String), ProbeEr
     }
 }
 
-/// What a shader is called in messages.
+/// The name of a shader in messages.
 pub(super) fn name(settings: &SettingValues) -> String {
     settings.text("path").unwrap_or("code").to_owned()
 }
 
-/// The byte order mark of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A file of text that is not too long.
+/// Reads a text file up to the length limit.
 pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
     let refuse = |problem: String, help: &str| ProbeError { problem, help: help.to_owned() };
     let shown = path.display();
     let cannot = |error: std::io::Error| {
         let help = match error.kind() {
-            std::io::ErrorKind::NotFound => "check the path; it counts from the directory you are in",
-            std::io::ErrorKind::InvalidInput => "name a file with WGSL in it",
-            _ => "check who may read it, and that it is a file",
+            std::io::ErrorKind::NotFound => "check the path; it is relative to the current directory",
+            std::io::ErrorKind::InvalidInput => "give a WGSL file",
+            _ => "check its permissions, and that it is a file",
         };
         refuse(format!("`{shown}` cannot be read: {error}"), help)
     };
@@ -73,21 +70,21 @@ pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() > MAX_BYTES {
-        return Err(refuse(format!("`{shown}` has more than {MAX_BYTES} bytes"), "a shader is a text for one kernel"));
+        return Err(refuse(format!("`{shown}` has more than {MAX_BYTES} bytes"), "a shader file is for one kernel"));
     }
-    // Some editors begin a file with a mark that says it is UTF-8; to WGSL that is a mistake.
+    // Some editors write a byte order mark at the start, which is an error in WGSL.
     if bytes.starts_with(MARK) {
         bytes.drain(..MARK.len());
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
-        let problem = format!("`{shown}` is not UTF-8 text: the byte at offset {at}, in line {line}, does not belong");
-        refuse(problem, "name a file with WGSL in it")
+        let problem = format!("`{shown}` is not UTF-8 text: invalid byte at offset {at}, in line {line}");
+        refuse(problem, "give a WGSL file")
     })
 }
 
-/// The default of a setting; zero where the text gives none.
+/// The default of a setting; zero if the text has none.
 pub(super) fn default(member: &ShaderMember) -> Result<Value, String> {
     let zero = match member.kind {
         MemberKind::Float => Value::Number(0.0),
@@ -103,7 +100,7 @@ pub(super) fn default(member: &ShaderMember) -> Result<Value, String> {
     })
 }
 
-/// A value as the words of its type; none where it is of another.
+/// A value as parameter words; `None` if its type does not match.
 pub(super) fn words(kind: MemberKind, value: &Value) -> Option<Vec<u32>> {
     let float = |number: f64| (number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32).to_bits();
     Some(match (kind, value) {
@@ -131,7 +128,7 @@ fn value_type(kind: MemberKind) -> ValueType {
     }
 }
 
-/// What is wrong, with the line it stands in.
+/// An error with the line that it is about.
 fn wrong(name: &str, error: &OwnError) -> DeclareError {
     let mut help = Vec::new();
     if error.line > 0 {
@@ -139,7 +136,7 @@ fn wrong(name: &str, error: &OwnError) -> DeclareError {
     }
     help.extend(error.help.clone());
     if help.is_empty() {
-        help.push("the shader as a whole is wrong".to_owned());
+        help.push("the error is in the shader as a whole".to_owned());
     }
     let separator = if error.line > 0 { ":" } else { ": " };
     DeclareError::Wrong { problem: format!("{name}{separator}{error}"), help: help.join("; ") }

@@ -1,10 +1,12 @@
-//! Following a shader's file while it is edited.
+//! Reloading: watches a shader's file while it is edited.
 //!
-//! Owns a thread that looks at the file's age several times a second, and reads it when it has changed. Looking costs
-//! less than any library that would be told, and works on every file system.
-//! Does not compile for a device and swaps nothing: the group does.
+//! A thread checks the file's modification time ten times a second, and reads the file once it has settled. Polling
+//! costs less than a notification library and works on every file system. Files that are replaced by others, as editors
+//! do, are found too. The thread ends with the handler.
 //!
-//! Always: a file that is replaced by another one, as editors do, is found; the thread ends with the handler.
+//! Before each frame the fusion group asks its members for a successor, compiles the kernels of the whole group on
+//! another thread, and swaps member, layout and kernels together between two frames. A text with an error, or one that
+//! would need another plan, changes nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,17 +20,17 @@ use super::{OwnShader, declare};
 
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// What is known of a file that is followed.
+/// A watched file.
 pub(super) struct Following {
     changed: AtomicBool,
     found: Mutex<Option<Result<OwnShader, String>>>,
 }
 
 impl Following {
-    /// Follows a file from now on, whose text was this. None where there is no thread for it.
+    /// Starts to watch a file that contained this text. `None` if no thread can be started.
     pub(super) fn begin(path: &str, text: &str, own: &Own, settings: &SettingValues) -> Option<Arc<Following>> {
         let following = Arc::new(Following { changed: AtomicBool::new(false), found: Mutex::new(None) });
-        // A value that is the default of the text may change with it; any other was given.
+        // A value that equals the default may change with the text; any other was given by the user.
         let is_given = |key: &str, value: &Value| {
             let member = own.members().iter().find(|member| member.name == key);
             member.is_some_and(|member| declare::default(member).as_ref() != Ok(value))
@@ -46,7 +48,7 @@ impl Following {
         watching.spawn(move || eye.watch()).ok().map(|_| following)
     }
 
-    /// What the file has become, once for each change.
+    /// The new content of the file, once per change.
     pub(super) fn changed(&self) -> Option<Result<OwnShader, String>> {
         if !self.changed.load(Ordering::Acquire) {
             return None;
@@ -56,7 +58,7 @@ impl Following {
     }
 }
 
-/// Looks at a file.
+/// The state of the watching thread.
 struct Eye {
     path: PathBuf,
     text: String,
@@ -67,7 +69,7 @@ struct Eye {
 
 impl Eye {
     fn watch(mut self) {
-        // The text may have changed since it was read: the first look counts as a change.
+        // The file may have changed since it was read: the first check counts as a change.
         let (mut seen, mut read) = (None, None);
         loop {
             std::thread::sleep(PERIOD);
@@ -85,7 +87,7 @@ impl Eye {
         }
     }
 
-    /// What the file is now; none where it says the same as before.
+    /// The new shader; `None` if the text is the same as before.
     fn look(&mut self) -> Option<Result<OwnShader, String>> {
         let text = match declare::read(&self.path) {
             Ok(text) if text == self.text => return None,
@@ -101,17 +103,17 @@ impl Eye {
         if matches!(own, Own::Whole(_)) != self.whole {
             let words = ["a pixel function", "a kernel"];
             let (is, was) = if self.whole { (words[0], words[1]) } else { (words[1], words[0]) };
-            return Err(format!(" it was {was} and is {is} now, which needs another plan; start again"));
+            return Err(format!(" it was {was} and is now {is}, which needs another plan; restart the run"));
         }
         if let Some((gone, _)) = self.given.iter().find(|(key, _)| own.members().iter().all(|m| m.name != *key)) {
-            return Err(format!(" it no longer declares `{gone}`, which was given; start again without it"));
+            return Err(format!(" it no longer declares `{gone}`, which was given; restart the run without it"));
         }
         OwnShader::of(own, |key| self.given.iter().find(|(own, _)| own == key).map(|(_, value)| value))
             .map_err(|problem| format!(" {problem}"))
     }
 }
 
-/// What changes with every save, also where a file takes another one's place.
+/// A stamp that changes with every save, also if another file replaces this one.
 fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     #[cfg(unix)]

@@ -1,10 +1,7 @@
-//! Pixels as text for a terminal: two in a character, the upper one in front of the lower one.
+//! Encodes pixels as terminal text: two per character, the upper one as foreground and the lower one as background.
 //!
-//! Owns the characters, the colours that a terminal can show, and the moves that put a picture over the one before it.
-//! Does not write: it makes the bytes.
-//!
-//! Always: a picture ends with the cursor at the start of the line below it and with the terminal's own colours; the
-//! same size needs no new memory.
+//! After an image the cursor is at the start of the line below it, and the colours are the terminal's own. Images of
+//! the same size reuse memory.
 
 use std::io::Write as _;
 
@@ -12,26 +9,25 @@ use vramp_plan::Size;
 
 use super::shrunk::Shrunk;
 
-/// Characters from dark to light, for terminals that show no colours.
+/// Characters from dark to light, for terminals without colours.
 const SHADES: &[u8] = b" .:-=+*#%@";
 
-/// Values of a colour in the cube that terminals with 256 colours have.
+/// Channel values in the colour cube of terminals with 256 colours.
 const CUBE: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// What a terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Colours {
-    /// Any colour.
+    /// 24-bit colours.
     All,
-    /// A cube of six values each, and greys.
+    /// The table of 256 colours: a cube of six values per channel, and greys.
     Table,
-    /// None, or none are wanted.
+    /// The terminal has no colours, or the user wants none.
     None,
 }
 
 impl Colours {
-    /// What variables say. Most terminals show all colours and few say so, less so over a line, where `COLORTERM` is
-    /// lost; so only those that are known for fewer get fewer.
+    /// The colours that environment variables indicate. Most terminals show all colours and few say so, especially over
+    /// ssh, where `COLORTERM` is lost; so only terminals known for fewer colours get fewer.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Colours {
         let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
         let terminal = variable("TERM").unwrap_or_default();
@@ -46,15 +42,14 @@ impl Colours {
     }
 }
 
-/// Makes pictures of text.
 #[derive(Default)]
 pub(super) struct Blocks {
     text: Vec<u8>,
-    /// The picture that is there, in pixels, and the window it was made for.
+    /// The size of the image on the screen in pixels, and the window that it was drawn for.
     there: Option<(Size, Size)>,
 }
 
-/// What the terminal was last told about colours; none for its own.
+/// The colours last sent to the terminal; `None` for its own.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 struct Pen {
     front: Option<[u8; 3]>,
@@ -62,15 +57,15 @@ struct Pen {
 }
 
 impl Blocks {
-    /// The bytes that put a picture into a window, over the one before it.
+    /// The bytes that draw an image into a window, over the previous one.
     pub(super) fn paint(&mut self, picture: &Shrunk, window: Size, colours: Colours) -> &[u8] {
         self.text.clear();
         let Some(size) = picture.size() else { return &self.text };
-        // Shown at once where the terminal knows how; others pass over it.
+        // Synchronized output: supporting terminals show the image at once, others ignore it.
         self.add("\x1b[?2026h");
         match self.there {
             None => self.add("\x1b[?25l\r"),
-            // Its lines may have been broken anew: nobody knows where the picture is.
+            // The terminal may have rewrapped its lines, so the position of the image is unknown.
             Some((_, before)) if before != window => self.add("\x1b[2J\x1b[H"),
             Some((before, _)) => {
                 let lines = before.height.div_ceil(2);
@@ -130,11 +125,11 @@ impl Blocks {
     }
 
     fn write(&mut self, words: std::fmt::Arguments<'_>) {
-        self.text.write_fmt(words).expect("memory can be written to");
+        self.text.write_fmt(words).expect("writing to a Vec cannot fail");
     }
 }
 
-/// The nearest of 256 colours: one of the cube, or one of the greys where that is nearer.
+/// The nearest of 256 colours: one of the cube, or one of the greys if that is nearer.
 fn in_table(colour: [u8; 3]) -> u8 {
     let apart =
         |one: [u8; 3]| -> i32 { one.iter().zip(colour).map(|(a, b)| (i32::from(*a) - i32::from(b)).pow(2)).sum() };
@@ -165,7 +160,7 @@ mod tests {
         NonZero::new(count).unwrap()
     }
 
-    /// A terminal as large as the window.
+    /// A terminal of the window's size.
     fn terminal() -> vt100::Parser {
         vt100::Parser::new(many(6), many(20), 0)
     }
@@ -262,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_neighbours_are_not_told_their_colours_again() {
+    fn equal_neighbours_do_not_repeat_their_colours() {
         let even = picture(20, 10, WINDOW, |_, _| [1, 2, 3]);
         let mut blocks = Blocks::default();
         let text = String::from_utf8(blocks.paint(&even, WINDOW, Colours::All).to_vec()).unwrap();

@@ -1,31 +1,27 @@
-//! A frame made as small as a terminal shows it, or as large.
+//! A frame scaled to the size of a terminal, in which one character holds two pixels.
 //!
-//! Owns the fitting of a frame into a window and the few samples that each of its pixels is the mean of.
-//! Does not know colours of terminals or characters, but for two pixels standing in one, one above the other.
-//!
-//! Always: proportions are kept to half a pixel; what it costs depends on the window, not on the frame; alpha shows
-//! black behind the frame; the same sizes need no new memory.
+//! Each pixel is the mean of a few samples, so the cost depends on the window and not on the frame. Proportions are
+//! kept to half a pixel. Transparent pixels show black. Equal sizes reuse memory.
 
 use vramp_plan::Size;
 
-/// Samples on each axis of a pixel, at most. Sixteen for a pixel flicker no more than the mean of all, and a frame that
-/// is not drawn costs 0.1 ms instead of the reading of the whole.
+/// Maximum number of samples per axis of a pixel. Sixteen samples per pixel flicker no more than the mean of all, and a
+/// frame that is not drawn costs 0.1 ms instead of a pass over the whole frame.
 const MOST_SAMPLES: u32 = 4;
 
-/// Pixels for a window.
 #[derive(Default)]
 pub(super) struct Shrunk {
     size: Option<Size>,
     pixels: Vec<[u8; 3]>,
-    /// What the samples below are for.
+    /// The frame size and the window that the samples were computed for.
     made_for: Option<(Size, Size)>,
-    /// Where samples are in a row and among rows, so many for each pixel.
+    /// Sample positions within a row and among rows, with the same number for each pixel.
     columns: Vec<usize>,
     rows: Vec<usize>,
 }
 
 impl Shrunk {
-    /// Takes an rgba8 frame for a window of so many characters.
+    /// Scales an rgba8 frame for a window, given in characters.
     pub(super) fn take(&mut self, frame: &[u8], size: Size, window: Size) {
         let fitted = fit(size, window);
         if self.made_for != Some((size, fitted)) {
@@ -54,12 +50,12 @@ impl Shrunk {
         }
     }
 
-    /// Its size in pixels; none before the first frame.
+    /// The size in pixels; `None` before the first frame.
     pub(super) fn size(&self) -> Option<Size> {
         self.size
     }
 
-    /// Pixels of a row; none below the last.
+    /// The pixels of a row; `None` below the last.
     pub(super) fn row(&self, row: u32) -> Option<&[[u8; 3]]> {
         let size = self.size.filter(|size| row < size.height)?;
         let start = (row * size.width) as usize;
@@ -67,7 +63,7 @@ impl Shrunk {
     }
 }
 
-/// The size in pixels that a frame has in a window. The line below is left to the cursor.
+/// The size in pixels of a frame in a window. One line is left for the cursor.
 fn fit(frame: Size, window: Size) -> Size {
     let (width, height) = (u64::from(frame.width.max(1)), u64::from(frame.height.max(1)));
     let most_wide = u64::from(window.width.max(1));
@@ -81,7 +77,7 @@ fn fit(frame: Size, window: Size) -> Size {
     Size { width: wide as u32, height: high as u32 }
 }
 
-/// Where each of `to` pixels looks among `from`: in the middle of equal parts.
+/// The source positions of each of `to` pixels among `from`: in the middle of equal parts.
 fn samples(from: u32, to: u32, places: &mut Vec<usize>) {
     let count = to * from.div_ceil(to).min(MOST_SAMPLES);
     let place = |at: u32| ((2 * u64::from(at) + 1) * u64::from(from) / (2 * u64::from(count))) as usize;
@@ -118,7 +114,7 @@ mod tests {
     #[test]
     fn pixels_are_means_of_what_is_below_them() {
         let mut small = Shrunk::default();
-        // Four by four in quarters of one colour each, for a window of two characters in one line.
+        // Four by four pixels with quarters of one colour each, for a window of two characters in one line.
         let colours = [[10, 20, 30, 255], [40, 50, 60, 255], [200, 100, 0, 128], [9, 9, 9, 0]];
         let frame: Vec<u8> = (0..16).flat_map(|at| colours[at / 8 * 2 + at % 4 / 2]).collect();
         small.take(&frame, size(4, 4), size(2, 2));
@@ -126,7 +122,7 @@ mod tests {
         assert_eq!(small.row(0), Some(&[[10, 20, 30], [40, 50, 60]][..]));
         assert_eq!(small.row(1), Some(&[[100, 50, 0], [0, 0, 0]][..]));
         assert_eq!(small.row(2), None);
-        // Halves of black and white are grey.
+        // The mean of black and white halves is grey.
         let stripes: Vec<u8> =
             (0..64).flat_map(|at| [if at % 2 == 0 { 0 } else { 255 }; 3].into_iter().chain([255])).collect();
         small.take(&stripes, size(8, 8), size(2, 2));

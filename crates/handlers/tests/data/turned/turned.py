@@ -1,4 +1,4 @@
-"""Makes the pictures beside it: python3 turned.py, with Pillow 13, NumPy 2.4 and OpenCV 5.0.0.93.
+"""Makes the images beside it: python3 turned.py, with Pillow 13, NumPy 2.4 and OpenCV 5.0.0.93.
 
 N.jpg, N.png, N.webp and N.tif hold the picture of ../pictures.py, 13x9, with orientation N. N.rgba is the same, upright,
 as Pillow's exif_transpose makes it of N.png, and OpenCV's imdecode has to make the same of all four. Odd N are stored with
@@ -35,7 +35,7 @@ def encoded(array, kind, **options):
 def jpeg(orientation, end):
     plain = encoded(whole[:, :, :3].copy(), "JPEG", quality=100, subsampling=0)
     segment = b"Exif\0\0" + exif(orientation, end)
-    # Behind the JFIF segment, as cameras write it.
+    # After the JFIF segment, as cameras write it.
     at = 4 + struct.unpack(">H", plain[4:6])[0]
     return plain[:at] + b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment + plain[at:]
 
@@ -69,7 +69,7 @@ for n in range(1, 9):
     for ending, file in files.items():
         path = here / f"{n}.{ending}"
         path.write_bytes(file)
-        # Not imread, which follows the same rules but fails on a TIFF whose sides change places.
+        # Not imread, which follows the same rules but fails on a TIFF whose sides are swapped.
         read = cv2.cvtColor(cv2.imdecode(numpy.frombuffer(file, numpy.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
         assert read.shape == upright[:, :, :3].shape, path
         assert abs(read.astype(int) - upright[:, :, :3]).max() <= (6 if ending == "jpg" else 0), path

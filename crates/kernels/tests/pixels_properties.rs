@@ -68,7 +68,7 @@ fn in_bands(
     ends: &[u32],
 ) -> Vec<Pixel> {
     let source = Picture::new(size, a);
-    let frame = KernelFrame { size, source, extra_inputs: sides, small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source, extra_inputs, small: params.small(), words: params.words() };
     let program = recipe.program();
     let mut scratch = RowScratch::default();
     let mut out = vec![[7; 4]; a.len()];

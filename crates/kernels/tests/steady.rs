@@ -148,7 +148,7 @@ fn second_time(
         others.iter().map(|(size, pixels)| Picture::new(*size, pixels).expect("it fits")).collect();
     let pixels = noise(source);
     let source = Picture::new(source, &pixels);
-    let frame = KernelFrame { size, source, extra_inputs: &sides, small: params.small(), words: params.words() };
+    let frame = KernelFrame { size, source, extra_inputs: &extra_inputs, small: params.small(), words: params.words() };
     let program = recipe.program().at(level);
     let mut out = vec![[0; 4]; size.pixels() as usize];
     let mut scratch = RowScratch::default();

@@ -42,7 +42,10 @@ fn an_unmet_choice_falls_back_to_the_cpu_with_numbers_and_is_an_error_if_the_gpu
 fn a_busy_device_is_not_taken_and_one_that_is_idle_enough_is() {
     let choice = |most| machine::choose().readings(|_| reading()).most_load_percent(most);
     let (on_device, warnings) = prepared(choice(50.0), None).unwrap();
-    assert!(!on_device && warnings.iter().any(|words| words.contains("is 80 % busy, 50 % at most")), "{warnings:?}");
+    assert!(
+        !on_device && warnings.iter().any(|words| words.contains("is 80 % busy, but at most 50 % is allowed")),
+        "{warnings:?}"
+    );
     let (on_device, warnings) = prepared(choice(80.0), Some(Space::Gpu)).unwrap();
     assert!(on_device && !warnings.iter().any(|words| words.contains("busy")), "{warnings:?}");
 }

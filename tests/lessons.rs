@@ -45,5 +45,5 @@ fn the_program_knows_a_handler_that_was_registered() {
     let output = std::process::Command::new(&program).args(limited).output().expect("it ran before");
     assert_eq!(output.status.code(), Some(4));
     let words = String::from_utf8_lossy(&output.stderr);
-    assert!(words.contains("heap_allocs cannot be judged"), "{words}");
+    assert!(words.contains("heap_allocs cannot be checked"), "{words}");
 }

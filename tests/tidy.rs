@@ -100,6 +100,28 @@ fn words_anywhere(path: &str, text: &str) -> Vec<String> {
     refused(path, &code(text), REFUSED)
 }
 
+/// Words that make prose hard to read. Names of people's roles hide which part of the program acts.
+fn stilted(path: &str, text: &str) -> Vec<String> {
+    const REFUSED: &[(&str, &str)] = &[
+        ("whoever", "name the caller, handler or lane"),
+        ("nobody", "name the part that does not act"),
+        ("somebody", "name the caller, handler or lane"),
+        ("anybody", "name the caller, handler or lane"),
+        ("everybody", "name the parts that act"),
+        ("unless told", "write `defaults to`"),
+        ("in front of", "write `before`"),
+        ("is said", "write `reports` or `prints`, with a subject"),
+    ];
+    if path == "tests/tidy.rs" {
+        return Vec::new();
+    }
+    let text = text.to_lowercase();
+    let lines = text.lines().enumerate();
+    let found =
+        lines.flat_map(|(at, line)| REFUSED.iter().filter(|(word, _)| line.contains(word)).map(move |row| (at, row)));
+    found.map(|(at, (word, instead))| format!("{path}:{}: `{word}`: {instead}", at + 1)).collect()
+}
+
 /// Words that only tests may contain.
 fn words_in_sources(path: &str, text: &str) -> Vec<String> {
     const REFUSED: &[(&str, &str)] = &[
@@ -344,6 +366,12 @@ fn no_rust_file_holds_a_refused_word() {
 }
 
 #[test]
+fn prose_names_its_subjects() {
+    let is_prose = |path: &str| [".rs", ".md", ".wgsl", ".toml", ".py"].iter().any(|end| path.ends_with(end));
+    assert_none(&complaints(is_prose, stilted));
+}
+
+#[test]
 fn public_names_are_listed_one_by_one() {
     assert_none(&complaints(is_source, glob_reexports));
 }
@@ -474,6 +502,13 @@ fn refused_words_are_found_in_code_only() {
 #[test]
 fn a_call_that_is_not_listed_as_foreign_is_found() {
     finds(foreign_calls, &["fn a() { foreign(|| b()); }"], &["// foreign(|| b())", "fn a() { \"foreign(||\"; }"]);
+}
+
+#[test]
+fn stilted_prose_is_found() {
+    let planted =
+        ["/// Whoever asks gets it.", "// unless told otherwise", "//! What is said, and\n//! in front of it"];
+    finds(stilted, &planted, &["/// The caller gets it.", "// before the head"]);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn a_wrong_command_line_ends_with_two() {
         &["plan", GOOD, "--fps", "0"],
         &["plan", GOOD, "-q", "-v"],
         &["plan", GOOD, "--profile", "shipped:quantum"],
-        &["plan", GOOD, "--place", "nobody=cpu"],
+        &["plan", GOOD, "--place", "unknown=cpu"],
         &["plan", GOOD, "--place", "blur0=cpu", "--place", "blur0=gpu"],
         &["plan", GOOD, "--backend", "opengl"],
         &["plan", GOOD, "--budget", "colours=1"],

@@ -183,7 +183,7 @@ fn a_wrong_command_line_or_text_ends_with_two() {
         &["run", SMALL, "--seconds", "-1"],
         &["run", SMALL, "--budget", "uploads"],
         &["run", SMALL, "--budget", "speed=1"],
-        &["run", SMALL, "--place", "nobody=cpu"],
+        &["run", SMALL, "--place", "unknown=cpu"],
         &["run", "pattern frames=1 ! y4m path=-", "--json"],
         &["run", "pattern name=a frames=1 ! y4m path=-; a. ! raw path=-"],
     ] {
@@ -387,7 +387,7 @@ fn memory_is_printed_before_and_after_and_a_budget_makes_frames_wait_or_ends_in_
     assert!(report["memory"]["cpu_peak_bytes"].as_u64().unwrap() <= 40_960, "{report}");
 
     let run = ends_with(3, vramp(&["plan", text, "--cpu", "--memory", "cpu=9Ki"]));
-    assert!(run.err.contains("of cpu memory, the budget has 9216"), "{}", run.err);
+    assert!(run.err.contains("of cpu memory, but the budget allows 9216"), "{}", run.err);
     let run = ends_with(2, vramp(&["run", text, "--memory", "much"]));
     assert!(run.err.contains("is not a unit of memory"), "{}", run.err);
 }

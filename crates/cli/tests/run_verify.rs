@@ -125,7 +125,7 @@ fn what_a_run_refuses_is_refused_with_the_same_words() {
         (2, &["pattern name=a frames=1 ! y4m path=-; a. ! raw path=-"]),
         (2, &["pattern ! blru ! null"]),
         (2, &[CHAIN, "--frames", "0"]),
-        (2, &[CHAIN, "--place", "nobody=cpu"]),
+        (2, &[CHAIN, "--place", "unknown=cpu"]),
         (3, &["camera size=64x48 ! null"]),
         (3, &["pattern ! upload ! blur ! null", "--cpu"]),
         (3, &[png, "--place", "png0=gpu"]),

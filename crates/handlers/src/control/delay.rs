@@ -4,9 +4,6 @@
 //! frames. With `keep-times` every frame leaves N frames later under its own number and time.
 
 use vramp_plan::catalog::{Entry, Frames, Setting, When};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
-
-use super::pass_on;
 
 pub static ENTRY: Entry = Entry {
     name: "delay",
@@ -23,22 +20,3 @@ pub static ENTRY: Entry = Entry {
     stateful: true,
     ..Entry::CONTROL
 };
-
-/// Has no state: the node around it holds frames back, since slots without a frame count too.
-#[derive(Debug)]
-struct Delay;
-
-impl FrameHandler for Delay {
-    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        Ok(pass_on(call))
-    }
-
-    fn leave_device(&mut self) -> bool {
-        true
-    }
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
-pub(crate) fn make(_: &Setup<'_>) -> Result<Worker, HandlerError> {
-    Ok(Worker::frames(Delay))
-}

@@ -5,16 +5,36 @@ pub mod every;
 pub mod identity;
 pub mod probe;
 
-use vramp_runtime::{Call, Flow, Kind};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Kind, Setup, Worker};
 
 /// Every handler of this family.
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
-        Kind::new(&identity::ENTRY, identity::make),
-        Kind::new(&delay::ENTRY, delay::make),
-        Kind::new(&every::ENTRY, every::make),
+        Kind::new(&identity::ENTRY, make_pass_on),
+        Kind::new(&delay::ENTRY, make_pass_on),
+        Kind::new(&every::ENTRY, make_pass_on),
         Kind::new(&probe::ENTRY, probe::make),
     ]
+}
+
+/// A handler that sends its input on. `delay` and `every` are this too: the node around them holds frames back or skips
+/// them, because empty slots count as well.
+#[derive(Debug)]
+struct PassOn;
+
+impl FrameHandler for PassOn {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(pass_on(call))
+    }
+
+    fn leave_device(&mut self) -> bool {
+        true
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "all makers share this signature")]
+fn make_pass_on(_: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(Worker::frames(PassOn))
 }
 
 /// Sends the input frame on.

@@ -69,7 +69,7 @@ pub fn pictures() -> Vec<Picture> {
     SIZES.iter().zip(1..).map(|(size, seed)| random(seed, *size)).collect()
 }
 
-/// SettingValues as a graph would check them: `key=value` after the name, with defaults.
+/// Settings as a graph would check them: `key=value` after the name, with defaults.
 pub fn settings(text: &str) -> (&'static Entry, SettingValues) {
     let mut words = text.split(' ');
     let name = words.next().expect("a name");

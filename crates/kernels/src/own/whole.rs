@@ -166,7 +166,7 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
             Some(format!("`{name}` is binding {is}, but binding {at} is missing or used twice"))
         }
         (1, 1, None) => Some("it has more than one uniform".to_owned()),
-        _ => Some(format!("it binds {reads} images to read and {writes} to write; expected one of each")),
+        _ => Some(format!("bindings for images: {reads} to read, {writes} to write; expected one of each")),
     };
     if let Some(problem) = problem {
         return Err(OwnError::whole(problem).help(

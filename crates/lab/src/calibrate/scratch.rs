@@ -4,13 +4,17 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(super) struct ScratchFolder(PathBuf);
 
 impl ScratchFolder {
     /// Creates a folder among the system's temporary files. `None` if that fails.
     pub fn make() -> Option<ScratchFolder> {
-        let path = std::env::temp_dir().join(format!("vramp-calibrate-{}", std::process::id()));
+        // A process may calibrate several times at once.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("vramp-calibrate-{}-{number}", std::process::id()));
         let text = path.to_str()?;
         // The path becomes part of a pipeline's text, in quotes.
         if text.contains(['"', '\\', '%']) {

@@ -1,4 +1,4 @@
-//! SettingValues of handlers: types, ranges, defaults and liveness, and the typed values read from text.
+//! Settings of handlers: types, ranges, defaults and liveness, and the typed values read from text.
 //!
 //! Invariant: a number in a [`Value`] is finite and within its range. Entries say which handler has which setting.
 

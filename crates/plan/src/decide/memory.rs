@@ -171,7 +171,7 @@ impl<'a> Count<'a> {
 
     fn hold(&mut self, space: Space, frames: u64, bytes: u64, at: usize) {
         let name = &self.net.nodes[at].name;
-        let what = || format!("{frames} frames of {bytes} bytes after {name}");
+        let what = || format!("{} of {bytes} bytes after {name}", frames_of(frames));
         match space {
             Space::Gpu => self.gpu.add(frames, blocks(bytes), what),
             Space::Cpu => self.cpu.add(frames, bytes, what),
@@ -324,7 +324,7 @@ impl<'a> Count<'a> {
         }
         let flying = self.flying;
         for (bytes, count) in most {
-            let what = || format!("{count} frames of {bytes} bytes with {flying} in flight");
+            let what = || format!("{} of {bytes} bytes with {flying} in flight", frames_of(count));
             self.gpu.add(count, bytes, what);
         }
     }
@@ -381,4 +381,8 @@ fn fastest(net: &Net<'_>, lanes: &LaneAssignment) -> BTreeMap<usize, f64> {
 
 fn rate(net: &Net<'_>, at: usize) -> Option<f64> {
     net.main_content(at).and_then(Content::rate).map(Rate::per_second)
+}
+
+fn frames_of(count: u64) -> String {
+    if count == 1 { "1 frame".to_owned() } else { format!("{count} frames") }
 }

@@ -1,4 +1,4 @@
-//! SettingValues that a user's shader declares: asks the probe for them and checks the written settings against them.
+//! Settings that a user's shader declares: asks the probe for them and checks the written settings against them.
 //!
 //! Invariant: afterwards every setting of a handler with a probed shader has a value of the declared type.
 

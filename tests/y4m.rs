@@ -227,7 +227,7 @@ fn a_header_that_changes_between_planning_and_running_is_refused() {
 fn tagged_streams_allocate_nothing_once_they_are_steady() {
     for word in ["420mpeg2", "420paldv"] {
         let header = format!("YUV4MPEG2 W64 H48 F25:1 Im A4:3 C{word} Xcomment");
-        let from = Scrap::holding(&format!("steady-{word}"), &stream(&header, &["FRAME Itii"; 200], 64 * 48 * 3 / 2));
+        let from = Scrap::holding(&format!("steady-{word}"), &stream(&header, &["FRAME Itii"; 600], 64 * 48 * 3 / 2));
         let to = Scrap::new(&format!("steady-{word}-to"));
         let text = format!("y4m path={} ! invert ! convert nv12 ! y4m path={}", from.0.display(), to.0.display());
         for space in [Space::Cpu, Space::Gpu] {

@@ -269,7 +269,7 @@ mod counted {
 
     #[test]
     fn an_idle_card_is_a_true_zero_only_if_every_process_was_seen() {
-        let tree = with_card("nobody_at_work", "i915");
+        let tree = with_card("idle_card", "i915");
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
         assert_eq!(reading.load_percent.value(), Some(0.0));
         assert!(reading.load_percent.from().unwrap().contains("no process has it open"));

@@ -374,8 +374,8 @@ impl RecordingLane {
 
     /// Plays the recording; downloads in it are ignored.
     fn play_all(&mut self, op: &'static str) -> Result<(), TensorError> {
-        if let Some(nobodys) = self.play(op)? {
-            self.arrivals.ignore(nobodys, false);
+        if let Some(unclaimed) = self.play(op)? {
+            self.arrivals.ignore(unclaimed, false);
         }
         Ok(())
     }

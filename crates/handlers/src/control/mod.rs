@@ -18,7 +18,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
 }
 
 /// A handler that sends its input on. `delay` and `every` use it too: the node around the handler holds frames back or
-/// skips them, because empty slots count as well.
+/// skips them, because slots without a frame count as well.
 #[derive(Debug)]
 struct PassOn;
 

@@ -69,7 +69,7 @@ pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
 
 /// Parses a header line. `name` is its origin, for messages.
 pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
-    let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes one";
+    let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes a y4m file";
     let magic = &head[..head.len().min(MAGIC.len())];
     if magic != MAGIC {
         return Err(refuse(format!("{name}, byte 0: found {}, expected `YUV4MPEG2`", shown(magic)), not_y4m));
@@ -218,7 +218,7 @@ fn chroma(value: &[u8]) -> Result<ChromaTag, (String, &'static str)> {
     CHROMA.into_iter().find(|chroma| chroma.0.as_bytes() == value).ok_or_else(|| {
         (
             "C420, C420jpeg, C420mpeg2, C420paldv, C422, C444 or Cmono, 8 bits each".to_owned(),
-            "convert it first, such as `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
+            "convert it first, for example with `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
         )
     })
 }

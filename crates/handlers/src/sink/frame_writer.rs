@@ -21,7 +21,7 @@ const GATHER_BYTES: usize = 256 << 10;
 pub(super) const PARTIAL: Setting = Setting::choice(
     "partial",
     &["beside", REPLACE],
-    "action for an unfinished file if an older one exists: keep it beside the older one, or replace that",
+    "keep an unfinished file beside an older file of its name, or replace the older file",
 )
 .default("beside");
 

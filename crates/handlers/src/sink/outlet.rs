@@ -8,7 +8,7 @@
 //! A sink calls [`Outlet::finish`] from `stop`, after its stream has ended in a run without a failure. After any other
 //! end the sink's `stop_early` calls [`Outlet::finish_early`], which leaves an older file as it was and keeps the new
 //! file beside it. The report lists the new file in `partial_files`. With the setting `partial=replace`, `stop_early`
-//! calls [`Outlet::finish`] as well.
+//! calls [`Outlet::finish`] instead.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};

@@ -1,7 +1,8 @@
-//! The built-in handlers: sources, filters, drawing, conversions, controls and sinks, one file each by family.
+//! The built-in handlers: sources, filters, drawing, conversions, controls and sinks. Each family is a module with one
+//! file per handler.
 //!
-//! [`registry`] has all of them. The crate also probes the headers of sources for the planner, without decoding pixels
-//! ([`probe`]), and checks that a run does not overwrite its own files ([`files`]).
+//! [`registry`] returns all of them. The crate also probes the headers of sources for the planner, without decoding
+//! pixels ([`probe`]), and checks that a run does not overwrite its own files ([`files`]).
 
 pub mod control;
 pub mod convert;
@@ -23,7 +24,7 @@ use vramp_runtime::{Kind, Registry};
 
 pub use unhurried::Unhurried;
 
-/// Every built-in handler, by family, with `convert` as the planner's converter.
+/// All built-in handlers. The planner's converter is `convert`.
 pub fn registry() -> Registry {
     let families: [fn() -> Vec<Kind>; 6] =
         [source::kinds, filter::kinds, draw::kinds, convert::kinds, control::kinds, sink::kinds];

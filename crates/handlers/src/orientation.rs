@@ -1,29 +1,30 @@
 //! The orientation tag of image files, and the rotation of pixels.
 //!
 //! The probe and the decoders both use [`read`], so that a planned size is always the size of the frame that follows.
-//! The rules are those of `OpenCV`'s `imread`, found by giving version 5.0.0 files of each kind:
+//! The rules are those of `OpenCV`'s `imread`, as tests of version 5.0.0 with files of each kind showed:
 //!
-//! - JPEG: the first APP1 segment before the scan that has Exif data with an orientation. Segments without it are
-//!   skipped.
+//! - JPEG: among the APP1 segments before the scan, the first with an orientation in its Exif data.
 //! - PNG: the first `eXIf` chunk, before or after the pixels. A chunk with a wrong CRC does not count.
-//! - WebP: the first `EXIF` chunk, if the header announces one; without the prefix `Exif\0\0`, which JPEG has.
-//! - TIFF: the tag of the first directory, if it is one integer of any width. `imdecode` applies all eight, even with
-//!   the flag that ignores them; `imread` 5.0.0 fails with an internal error on 5 to 8.
+//! - WebP: the first `EXIF` chunk, if the header announces such a chunk. The chunk has no prefix `Exif\0\0`, unlike
+//!   the segment of a JPEG.
+//! - TIFF: the tag of the first directory, if its value is one integer of any width. `imdecode` applies all eight
+//!   orientations, even with the flag to ignore them; `imread` 5.0.0 fails with an internal error on 5 to 8.
 //! - In Exif the value is always read as 16 bits, whatever type the entry has. BMP and GIF have no orientation.
 //!
 //! A value outside 1 to 8, or broken data, means no rotation; the decoder reports whether the file can be decoded.
 //!
-//! Invariants: nothing is allocated; the numbers of segments, entries and bytes read are bounded for every file.
+//! Invariants: nothing is allocated; for every file, the numbers of segments, entries and bytes that are read are
+//! bounded.
 
 use std::io::{Read, Seek};
 
 use image::metadata::Orientation;
 
-/// Maximum number of segments or chunks. PNG encoders use chunks of 8 KiB or more, so this is 512 MiB.
+/// Maximum number of segments or chunks. PNG encoders use chunks of 8 KiB or more, so this is enough for 512 MiB.
 const MOST_SEGMENTS: usize = 1 << 16;
 /// Maximum number of directory entries. Cameras write about twenty.
 const MOST_ENTRIES: u64 = 1 << 12;
-/// The longest `eXIf` chunk whose CRC is computed. In JPEG, where most Exif comes from, 64 KiB is the limit.
+/// The longest `eXIf` chunk whose CRC is computed. Most Exif data comes from JPEG files, where the limit is 64 KiB.
 const MOST_EXIF_BYTES: u64 = 1 << 20;
 /// Maximum number of stray bytes skipped between the segments of a JPEG.
 const MOST_STRAY_BYTES: usize = 1 << 16;
@@ -51,7 +52,7 @@ pub(crate) fn turn<S, P>(orientation: Orientation, width: usize, stored: &[S], i
     use Orientation::{
         FlipHorizontal, FlipVertical, NoTransforms, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH,
     };
-    // Rows that become columns are written in squares of this side, so that they stay in the cache.
+    // Pixels are copied in squares of this side, so that rows stay in the cache while they become columns.
     const TILE: usize = 32;
     if orientation == NoTransforms {
         into.iter_mut().zip(stored).for_each(|(pixel, stored)| *pixel = made(stored));
@@ -79,7 +80,7 @@ pub(crate) fn turn<S, P>(orientation: Orientation, width: usize, stored: &[S], i
     }
 }
 
-/// The raw value of the tag.
+/// The raw value of the orientation tag.
 fn find(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     match from.read(0)? {
         [0xFF, 0xD8, _, _] => in_jpeg(from),
@@ -93,7 +94,7 @@ fn find(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
 fn in_jpeg(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     let (mut at, mut stray) = (2, 0);
     for _ in 0..MOST_SEGMENTS {
-        // 0xFF may be repeated, and a 0 after it means that it does not begin a segment.
+        // 0xFF may be repeated. A 0 after 0xFF means that this 0xFF does not begin a segment.
         let mut before = 0;
         let marker = loop {
             let [byte] = from.read(at)?;
@@ -103,7 +104,7 @@ fn in_jpeg(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
             }
             before = byte;
             stray += 1;
-            // Each segment has one 0xFF.
+            // The 0xFF at the start of each segment is counted too.
             if stray > MOST_STRAY_BYTES + MOST_SEGMENTS {
                 return None;
             }
@@ -172,7 +173,8 @@ enum TagOwner {
     Tiff,
 }
 
-/// The value in the first directory of a TIFF, or of Exif, which has the same layout, in this range of the file.
+/// The value of the orientation tag in the first directory of a TIFF that occupies this range of the file. Exif data
+/// has the same layout as a TIFF.
 fn in_directory(from: &mut ForwardBytes<'_, impl Read + Seek>, holder: TagOwner, start: u64, end: u64) -> Option<u64> {
     let order = match from.read(start)? {
         [b'I', b'I'] => ByteOrder::LowFirst,
@@ -252,7 +254,7 @@ fn crc(from: &mut ForwardBytes<'_, impl Read + Seek>, start: u64, end: u64) -> O
     Some(!sum == u32::from_be_bytes(from.read(end)?))
 }
 
-/// A file that is read mostly forwards; short skips keep the buffer.
+/// A file that is read mostly forwards; short skips keep the reader's buffer.
 struct ForwardBytes<'a, R> {
     from: &'a mut R,
     at: u64,

@@ -1,10 +1,10 @@
 //! Reading from streams that may never answer, such as a pipe without a writer, in turns of bounded length.
 //!
-//! A turn returns within [`TURN`], with bytes, the end, or `WouldBlock`; no bytes are lost. Between two turns the
-//! caller decides whether to continue: `raw` and `y4m` check `Call::is_ending`, since a thread that waits in a read
-//! cannot be ended. On systems that cannot wait like this, a read blocks until there are bytes.
+//! A turn returns within [`TURN`]: with bytes, with the end of the stream, or with `WouldBlock`. No bytes are lost.
+//! Between two turns the caller decides whether to continue: `raw` and `y4m` check `Call::is_ending`, since a thread
+//! that waits in a read cannot be ended. On systems other than Unix, a read blocks until there are bytes.
 //!
-//! The module also has the one shared buffer of standard input.
+//! The module also holds the buffer that all readers of standard input share.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,10 +12,12 @@ use std::sync::{Mutex, OnceLock};
 #[cfg(unix)]
 use std::{os::fd::AsFd, time::Duration};
 
-/// Duration of a turn: short after Ctrl-C, and only some twenty wake-ups a second for an idle pipe.
+/// Duration of a turn: short enough to end soon after Ctrl-C, and long enough for only twenty wake-ups a second with an
+/// idle pipe.
 #[cfg(unix)]
 const TURN: Duration = Duration::from_millis(50);
-/// Read-ahead. Larger planes are read directly into the frame; rows and frame lines share one read.
+/// Size of the buffer for reading ahead. Larger planes are read directly into the frame; rows and frame lines share one
+/// read.
 const BUFFER_BYTES: usize = 256 << 10;
 
 #[cfg(unix)]
@@ -26,12 +28,12 @@ type StandardInput = io::Stdin;
 #[derive(Debug)]
 pub(crate) struct Patient<R> {
     from: R,
-    /// Whether a read may block. A regular file has all its bytes.
+    /// Whether a read may block. A read from a regular file does not.
     waits: bool,
 }
 
 impl Patient<File> {
-    /// Opens a file, buffered. Opening does not block either, for example on a named pipe without a writer.
+    /// Opens a file with a buffer. Opening does not block, not even on a named pipe without a writer.
     pub(crate) fn open(path: &str) -> io::Result<BufReader<Patient<File>>> {
         let mut options = File::options();
         #[cfg(unix)]
@@ -45,7 +47,7 @@ impl Patient<File> {
     }
 }
 
-/// Standard input is one stream for all its readers: bytes that one has read ahead go to the next.
+/// Standard input, shared by all its readers: bytes that one reader has read ahead go to the next reader.
 pub(crate) type SharedStandardInput = Mutex<BufReader<Patient<StandardInput>>>;
 
 pub(crate) fn standard_input() -> io::Result<&'static SharedStandardInput> {
@@ -67,7 +69,7 @@ impl<R: Read + AsFd> Read for Patient<R> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         if self.waits {
             let turn = Timespec { tv_sec: 0, tv_nsec: TURN.subsec_nanos().into() };
-            // A stream whose other end is closed is ready too, and returns the end.
+            // A stream whose other end is closed counts as ready too; reading it returns the end.
             if poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&turn))? == 0 {
                 return Err(io::ErrorKind::WouldBlock.into());
             }

@@ -1,11 +1,13 @@
-//! Decodes the bytes of one image file to rgba8, into the caller's memory except for [`first`].
+//! Decodes the bytes of one image file to rgba8. The pixels go into the caller's memory, except with [`first`] and
+//! [`Gif`].
 //!
-//! An image is complete, or an error names the byte. It is rotated as its orientation says. Colour profiles are not
-//! applied. A GIF gives all its frames, any other animation only the first. The module also composes the frames of a
-//! GIF.
+//! The result is a complete image, or an error that names the byte. The image is rotated as its orientation tag says.
+//! Colour profiles are not applied. A GIF gives all its frames; any other animation gives only its first frame. The
+//! module also composes the frames of a GIF.
 //!
-//! Memory in proportion to the image is allocated in ways that can fail ([`NoMemory`]). Before a call into a library
-//! that aborts without memory, the same amount is allocated and freed again as a probe.
+//! Memory in proportion to the size of the image is allocated with functions that report a failure ([`NoMemory`]). Some
+//! libraries abort the program if they run out of memory. Before a call into such a library, the amount that it needs
+//! is allocated and freed again as a test.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
@@ -46,7 +48,7 @@ pub(crate) fn read(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Decodes an image, the first frame of a GIF, after `check` has accepted its size.
+/// Decodes an image, or the first frame of a GIF, after `check` has accepted its size.
 pub(crate) fn first(
     bytes: Vec<u8>,
     check: impl FnOnce(Size) -> Result<(), PictureError>,
@@ -81,8 +83,8 @@ pub(crate) struct StillDecoder {
 }
 
 impl StillDecoder {
-    /// Decodes an image that is not a GIF. `lend` gets its size and lends memory; `write` returns that memory for
-    /// filling.
+    /// Decodes an image that is not a GIF. `lend` gets the size of the image and lends memory. `write` passes that
+    /// memory to the function that fills it.
     pub(crate) fn decode<F>(
         &mut self,
         kind: ImageFormat,
@@ -115,8 +117,8 @@ impl StillDecoder {
         Ok(frame)
     }
 
-    /// Reserves memory for decoding: the buffers here, and probes what the decoder will allocate, since a failed
-    /// allocation inside of the decoder would abort the program.
+    /// Reserves the buffers of this struct, and checks that the memory that the decoder will allocate is available,
+    /// since a failed allocation inside the decoder would abort the program.
     fn find_memory(
         &mut self,
         decoder: &impl ImageDecoder,
@@ -126,7 +128,8 @@ impl StillDecoder {
         let (width, height) = decoder.dimensions();
         let (pixels, bytes) = (u64::from(width) * u64::from(height), decoder.total_bytes());
         let row = 64 * u64::from(width);
-        // Coefficients of a progressive JPEG; planes of a WebP; a TIFF is decoded into a separate buffer.
+        // What the decoder allocates: the coefficients of a progressive JPEG, the planes of a WebP, or the separate
+        // buffer into which a TIFF is decoded.
         let inside = match kind {
             ImageFormat::Jpeg => 6 * pixels,
             ImageFormat::WebP => 8 * pixels,
@@ -140,13 +143,14 @@ impl StillDecoder {
                 NoMemory::resize(&mut self.narrow, length, 0)?;
                 0
             }
-            // Decoded into a separate buffer, and converted to rgba8.
+            // All other images are decoded into a separate buffer and then converted to rgba8.
             _ => bytes.saturating_add(4 * pixels),
         };
         can_be_had(inside.saturating_add(kept).saturating_add(row))
     }
 
-    /// Decodes into rgba8. Pixels are rotated while they are widened; only rgba8 images need an extra pass.
+    /// Decodes into rgba8. Pixels are rotated while they are widened to four channels; only a rotated rgba8 image needs
+    /// an extra pass.
     fn read(
         &mut self,
         decoder: impl ImageDecoder,
@@ -189,10 +193,10 @@ fn can_be_had(bytes: u64) -> Result<(), NoMemory> {
     foreign(|| NoMemory::probe(bytes))
 }
 
-/// Whether a JPEG has its end marker. Its decoder silently fills missing data with grey.
+/// Whether a JPEG has its end marker. The JPEG decoder silently fills missing data with grey.
 fn ends_as_jpeg(bytes: &[u8]) -> bool {
-    // Some cameras add bytes after the end. A thumbnail has its own end marker, but is within the first segments,
-    // before the last start of a scan.
+    // The marker need not be the end of the file, since some cameras add bytes. A thumbnail has its own end marker, but
+    // is within the first segments, before the last start of a scan.
     let scan = bytes.windows(2).rposition(|pair| pair == [0xFF, 0xDA]).unwrap_or(0);
     bytes[scan..].windows(2).any(|pair| pair == [0xFF, 0xD9])
 }
@@ -257,7 +261,8 @@ pub(crate) struct Gif {
     frames: u64,
 }
 
-/// A reader that counts its bytes, in small steps, since the decoder has its own buffer.
+/// A reader that counts the bytes that it returns. It returns them in small steps, since the decoder has its own
+/// buffer.
 struct CountedBytes {
     from: Cursor<Vec<u8>>,
     at: Arc<AtomicUsize>,
@@ -297,7 +302,7 @@ impl Gif {
         self.size
     }
 
-    /// Returns the buffer of the file, to be reused for the next one.
+    /// Returns the buffer of the file, to be reused for the next file.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.decoder.into_inner().into_inner().from.into_inner()
     }
@@ -312,7 +317,7 @@ impl Gif {
             _ => {}
         }
         let (nth, length) = (self.frames, self.length);
-        // A frame of a GIF is at most as large as the canvas, and the decoder keeps one.
+        // A frame of a GIF is at most as large as the canvas, and the decoder keeps one frame.
         can_be_had(2 * self.canvas.len() as u64)?;
         let read = foreign(|| self.decoder.read_next_frame());
         let frame = match read {
@@ -351,7 +356,7 @@ impl Gif {
 }
 
 impl CanvasRect {
-    /// The byte ranges of its rows on a canvas of this width.
+    /// The byte ranges of the rectangle's rows on a canvas of this width.
     fn rows(self, canvas_width: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         (self.y..self.y + self.height).map(move |y| {
             let start = (y * canvas_width + self.x) * 4;

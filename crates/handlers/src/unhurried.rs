@@ -1,14 +1,15 @@
 //! Writing to streams that cannot accept bytes at the moment.
 //!
-//! Another program can make a shared stream non-blocking; a write that would wait then fails instead. [`Unhurried`]
-//! waits until the stream accepts bytes. It never gives up: if the reader is gone the next write fails, and a second
-//! Ctrl-C ends the program. Bytes are written once and in order, and on Unix `WouldBlock` never reaches the caller.
+//! Another program can make a shared stream non-blocking, so that a write fails where it would have waited.
+//! [`Unhurried`] waits until the stream accepts bytes. The wait has no time limit: if the reader is gone, the next
+//! write fails, and a second Ctrl-C ends the program. Bytes are written once and in order, and on Unix `WouldBlock`
+//! never reaches the caller.
 
 use std::io::{self, Write};
 #[cfg(unix)]
 use std::os::fd::AsFd;
 
-/// A stream whose writes wait until it accepts them.
+/// A stream whose writes wait until the stream accepts the bytes.
 #[derive(Debug)]
 pub struct Unhurried<W>(pub W);
 

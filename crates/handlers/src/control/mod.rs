@@ -17,8 +17,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// A handler that sends its input on. `delay` and `every` are this too: the node around them holds frames back or skips
-/// them, because empty slots count as well.
+/// A handler that sends its input on. `delay` and `every` use it too: the node around the handler holds frames back or
+/// skips them, because slots without a frame count as well.
 #[derive(Debug)]
 struct PassOn;
 

@@ -52,7 +52,7 @@ impl<W: Write> ProbeHandler<W> {
         let (size, format) = (meta.size, meta.format);
         let hash = hash(frame);
         line.clear();
-        // Width and height separately: formatting a size allocates.
+        // Width and height are formatted separately, because formatting a size allocates.
         writeln!(
             line,
             "{}: frame {} pts {} ns {}x{} {} {} {hash:016x}",

@@ -3,9 +3,10 @@
 //! Size and rate stay. Converting to the format that a frame already has changes nothing. Conversions between two
 //! formats other than rgba8 go through rgba8. `vramp_kernels::stored` computes the pixels.
 //!
-//! YUV is BT.601 below 720 lines and BT.709 from there, in limited range, unless a frame is tagged otherwise; YUV made
-//! from rgba8 is not tagged with either. 4:2:0 chroma is centred unless a frame is tagged otherwise, and a stream is
-//! converted back to its own siting. Interlaced material is converted as progressive; the plan notes that.
+//! YUV is BT.601 below 720 lines and BT.709 from 720 lines on, in limited range, unless a frame is tagged otherwise.
+//! YUV that was made from rgba8 has no matrix tag and limited range. 4:2:0 chroma is centred unless a frame is tagged
+//! otherwise, and a stream that is converted to rgba8 and back keeps its siting. Interlaced frames are converted like
+//! progressive ones; the plan notes this.
 
 use vramp_kernels::stored::{self, StoredFormat, Way};
 use vramp_plan::catalog::{
@@ -27,8 +28,9 @@ pub static ENTRY: Entry = Entry {
     outputs: &[Output { format: FormatRule::Setting("format"), ..Output::SAME }],
     settings: &[Setting::format("format", "output format")],
     bare: Some("format"),
-    // To rgba8, each pixel is read once in its place, and later functions may be fused. From rgba8, pixels are stored
-    // in blocks: earlier functions may be fused and run once per pixel, and nothing can follow.
+    // A conversion to rgba8 reads each pixel once, in its place, and later functions may be fused with it. A conversion
+    // from rgba8 stores pixels in blocks: earlier functions may be fused with it and run once per pixel, but no
+    // function can follow.
     kernel: KernelRule::By {
         setting: "format",
         cases: &[("rgba8", KernelDesc::POINTWISE)],
@@ -53,7 +55,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Whether both formats have luma, so that tags keep their meaning.
+    /// Whether both formats have luma, so that the YUV tags keep their meaning.
     fn keeps_luma(&self) -> bool {
         let luma = |stored: Option<&StoredFormat>| stored.is_some_and(|stored| stored.format != Format::Rgb8);
         luma(self.from) && luma(self.into)
@@ -87,7 +89,7 @@ fn way(yuv: Yuv, size: Size) -> Way {
     Way::new(yuv.matrix.unwrap_or(by_height) == YuvMatrix::Bt709, yuv.full_range).sited(yuv.siting)
 }
 
-/// Passes on frames that already have the right format, in either space.
+/// Passes on frames that already have the right format, on the CPU or the GPU.
 struct SameFormat;
 
 impl FrameHandler for SameFormat {

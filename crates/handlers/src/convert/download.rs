@@ -1,4 +1,5 @@
-//! `download`: an explicit transfer from the device to host memory. The plan turns it into the transfer at this point.
+//! `download`: an explicit transfer from the device to host memory. The plan replaces the handler by a transfer at this
+//! point of the graph.
 
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, Family, TransferDirection};

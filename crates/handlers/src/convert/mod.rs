@@ -1,5 +1,5 @@
-//! Conversions: handlers that change the format or the place of a frame, but not its content. The planner inserts them
-//! if they are needed.
+//! Conversions: handlers that change the format or the place of a frame, but not its content. The planner inserts these
+//! handlers where they are needed.
 
 #[expect(clippy::module_inception, reason = "each handler has a file of its name, also in the family of that name")]
 pub mod convert;

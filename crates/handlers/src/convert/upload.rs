@@ -1,4 +1,5 @@
-//! `upload`: an explicit transfer from host memory to the device. The plan turns it into the transfer at this point.
+//! `upload`: an explicit transfer from host memory to the device. The plan replaces the handler by a transfer at this
+//! point of the graph.
 
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, Family, TransferDirection};

@@ -1,12 +1,13 @@
 //! `compositor`: places up to eight images in one frame.
 //!
-//! Only linked inputs count, in the order of their numbers. A grid has as many columns as rows, or one more. `pip` puts
-//! the first input everywhere and the others over it, a quarter as wide and as high, from the lower right corner to the
-//! left, four in a row, then in the row above.
+//! Only linked inputs count, in the order of their numbers. A grid has as many columns as rows, or one column more.
+//! `pip` fills the output with the first input and puts the other inputs over it. Each of these is a quarter as wide
+//! and as high as the output. They are placed from the lower right corner to the left, four in a row, and then in the
+//! row above.
 //!
 //! Images are stretched to their cells and replace what is below them, alpha included. Every pixel is written: pixels
 //! without an input are opaque black, and an input that has not sent a frame yet is transparent. Inputs may have any
-//! size and change it; a cell of a tiny output may be empty.
+//! size, and their sizes may change. A cell of a tiny output may have no pixels.
 
 use vramp_kernels::head::compositor::{self, COMPOSITOR, CompositorLayout};
 use vramp_plan::Size;
@@ -36,7 +37,7 @@ pub static ENTRY: Entry = Entry {
         Setting::choice(
             "layout",
             &["grid", "row", "column", "pip"],
-            "layout of the inputs; pip puts all but the first over it, from the lower right corner to the left",
+            "layout of the inputs; pip puts the others over the first, from the lower right corner to the left",
         )
         .default("grid")
         .live(),
@@ -84,7 +85,7 @@ impl Settings {
 /// The cells of the last frame, and the sizes that they were computed for.
 #[derive(Debug, Default)]
 struct State {
-    /// The input sizes of the next frame, and the index of the lead.
+    /// The input sizes of the next frame, and the index of the lead input.
     coming: (Vec<Size>, usize),
     /// The input sizes and the output size that the cells were computed for.
     made_for: Option<(Vec<Size>, Size)>,
@@ -105,7 +106,7 @@ impl PixelHandler for Compositor {
     }
 
     fn size(&self, source: Size) -> Size {
-        // With a single input, only `info` has its size.
+        // With a single input, only `source` has the size of that input.
         if self.settings.linked == 1 {
             return self.settings.size.unwrap_or(source);
         }

@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry {
     about: "writes frame rate, frame time and number of handlers on the frame",
     example: "pattern ! fps ! null",
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The glyph atlas.
+    // The coverage of the text.
     small: Some(small_bytes),
     ..Entry::FILTER
 };
@@ -31,7 +31,8 @@ fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
 
 const GREEN: Pixel = [0, 255, 0, 255];
 const WHITE: Pixel = [255; 4];
-/// Two colours, each with one line and another one a few lines below.
+/// The coverage of two text blocks, one per colour. Each block has two lines with a gap between them; five lines are an
+/// upper bound of its height.
 fn small_bytes(_: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     2 * coverage_bytes(
         [(12, LARGE_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX)].into_iter(),
@@ -46,7 +47,7 @@ struct Fps {
     state: State,
 }
 
-/// No settings; the number of handlers is that of the graph.
+/// The handler has no settings. The number of handlers is that of the graph.
 #[derive(Debug)]
 struct Settings {
     handlers: usize,

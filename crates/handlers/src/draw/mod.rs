@@ -19,21 +19,22 @@ use vramp_runtime::{Clock, Kind, PixelInfo, Setup};
 
 use crate::probe;
 
-/// A coordinate inside the frame or beyond either end of it.
+/// Range of coordinates: inside the frame, or beyond one of its edges.
 const OFFSET: RangeInclusive<i64> = -65_536..=65_536;
 
-/// Number of pixels of a box, cut off at the frame.
+/// Number of pixels in a box, which is at most as large as the frame.
 fn boxed(width: f64, height: f64, frame: Size) -> f64 {
     width.min(f64::from(frame.width)) * height.min(f64::from(frame.height))
 }
 
-/// Pixels of a line of text: a glyph is about 0.6 times its size wide, a line 1.2 times high.
+/// Number of pixels in a line of text. The width of a glyph is about 0.6 times the font size, and the height of a line
+/// 1.2 times the font size.
 fn line(characters: usize, size_px: f64, frame: Size) -> f64 {
     boxed(characters as f64 * 0.6 * size_px, 1.2 * size_px, frame)
 }
 
-/// Seconds since the stream began. If the time of a frame follows from its rate, it is computed from the frame number,
-/// because the frame's own time is rounded to nanoseconds.
+/// Seconds since the stream began. If the time of a frame follows from the frame rate, the seconds are computed from
+/// the frame number, because the frame's own time is rounded to nanoseconds.
 fn seconds(info: &PixelInfo) -> f64 {
     let now = &info.now;
     match info.rate {
@@ -44,7 +45,7 @@ fn seconds(info: &PixelInfo) -> f64 {
     }
 }
 
-/// An integer setting; its declared range is within 32 bits.
+/// An integer setting, whose declared range is within 32 bits.
 fn whole(setup: &Setup<'_>, key: &str, otherwise: i32) -> i32 {
     setup.settings.int(key).and_then(|n| i32::try_from(n).ok()).unwrap_or(otherwise)
 }

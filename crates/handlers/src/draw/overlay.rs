@@ -28,17 +28,17 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The image. The file has its size; without it, the maximum.
+    // The image. This is the maximum, for an image whose size cannot be read from its file.
     small: Some(|_, _, _| 4 * MOST_PIXELS),
     ..Entry::FILTER
 };
 
-/// The image is not opened for planning: a logo is assumed to be 256 pixels square.
+/// The image is not opened for this estimate: it is assumed to be a logo of 256x256 pixels.
 fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     boxed(256.0, 256.0, frame)
 }
 
-/// The image is in one binding of the device, and every device can bind 128 MiB.
+/// Maximum number of pixels of the image: the image is in one binding of the device, and every device can bind 128 MiB.
 pub(crate) const MOST_PIXELS: u64 = 32 << 20;
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ fn fits(size: Size) -> Result<(), PictureError> {
     if size.pixels() > MOST_PIXELS {
         return Err(PictureError::TooLarge { size, most: MOST_PIXELS });
     }
-    // At most 20 bytes per pixel: as stored, as rgba8, and as words for kernels.
+    // The image takes at most 20 bytes per pixel: as stored, as rgba8, and as words for kernels.
     Ok(NoMemory::probe(20 * size.pixels())?)
 }
 

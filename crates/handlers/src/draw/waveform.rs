@@ -1,6 +1,6 @@
 //! `waveform`: draws a running sine, or the mean brightness of each column, over the frame.
 //!
-//! The rows that the curve covers in a column are computed in integers, or once on the CPU, so that both spaces agree.
+//! The rows that the curve covers in a column are computed in integers, or once on the CPU, so that CPU and GPU agree.
 //! The curve is opaque; darkened pixels around it keep their alpha. There is no history: each frame has its own curve.
 
 use vramp_kernels::head::luma::LUMA;
@@ -29,7 +29,8 @@ pub static ENTRY: Entry = Entry {
         class: Class::Draw,
         units: Units::PerFrameBy(|_, _, frame| boxed(f64::from(frame.width), 3.0, frame)),
     },
-    // All pixels are read for the means; the quarter that is drawn on costs less than reading it.
+    // All pixels are read for the means. A quarter of the pixels is drawn on, which costs less than reading these
+    // pixels.
     work_when: &[("kind", "luma", Work { class: Class::Reduce, units: Units::PerPixel(1.25) })],
     ..Entry::FILTER
 };
@@ -38,7 +39,7 @@ pub static ENTRY: Entry = Entry {
 const REACH: f64 = 50.0;
 /// Increase of the angle per column.
 const PER_COLUMN: f64 = 0.02;
-/// Columns per second.
+/// Speed of the sine in columns per second.
 const SPEED: f64 = 100.0;
 const YELLOW: [u8; 4] = [255, 255, 0, 255];
 
@@ -58,11 +59,11 @@ impl Settings {
     }
 }
 
-/// Reused memory.
+/// Memory that is reused from frame to frame.
 #[derive(Debug, Default)]
 struct State {
-    /// Sine and cosine of each column's angle at time 0: the angle sum gives all other times, for a fraction of the 45
-    /// us that 1920 sines take.
+    /// Sine and cosine of each column's angle at time 0. The sines at other times follow from the angle sum formula, in
+    /// a fraction of the 45 us that 1920 sines take.
     angles: Vec<(f64, f64)>,
     rows: Vec<i32>,
     small: Vec<u32>,
@@ -91,7 +92,7 @@ impl PixelHandler for Sine {
     }
 }
 
-/// The brightness curve: all its data is in the frame.
+/// The brightness curve. It has no parameters, because all its data is in the frame.
 #[derive(Debug)]
 struct LumaCurve;
 

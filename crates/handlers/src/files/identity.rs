@@ -7,7 +7,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of links followed to a file that does not exist yet; the same as on Linux.
+/// Maximum number of links followed to a file that does not exist yet; the same limit as on Linux.
 const MOST_LINKS: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub(super) enum FileIdentity {
 pub(super) enum FileKind {
     /// Keeps what is written: a file, or a disk.
     File,
-    /// Returns what is written to its readers.
+    /// Passes on to its readers what is written.
     Pipe,
     /// Reading and writing are independent: a terminal or a socket.
     TwoWay,
@@ -44,13 +44,14 @@ impl FoundFile {
         self.identity == read.identity && matches!(self.kind, FileKind::File | FileKind::Pipe)
     }
 
-    /// Whether two writers would disturb each other.
+    /// Whether a writer to `self` and a writer to `other` would disturb each other.
     pub(super) fn disturbs(&self, other: &FoundFile) -> bool {
         self.identity == other.identity && (self.kind, other.kind) != (FileKind::Device, FileKind::Device)
     }
 }
 
-/// The file at a path, or the one that would be created there. `None` if that is unknown; opening it fails as well.
+/// The file at a path, or the file that would be created there. `None` if the file cannot be determined; opening the
+/// path then fails as well.
 pub(super) fn at(path: &Path) -> Option<FoundFile> {
     match fs::metadata(path) {
         Ok(found) => of(&found, || fs::canonicalize(path).ok()),
@@ -59,7 +60,8 @@ pub(super) fn at(path: &Path) -> Option<FoundFile> {
             let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let mut name = place.file_name()?.to_owned();
             if cfg!(any(windows, target_os = "macos")) {
-                // Their file systems usually ignore case; refusing one name too many is the lesser mistake.
+                // File systems of these platforms usually ignore case. Refusing a name wrongly is better than
+                // overwriting a file.
                 name.make_ascii_lowercase();
             }
             let place = fs::canonicalize(folder).ok()?.join(name);

@@ -18,8 +18,9 @@ pub(crate) enum ListError {
     },
 }
 
-/// The files that match a path or pattern, in natural order; empty if nothing matches. An existing file is taken by its
-/// name, even if that looks like a pattern. A path that does not look like a pattern is returned as it is.
+/// The files that match a path or pattern, in natural order; empty if nothing matches. An existing file of exactly this
+/// name is the only match, even if its name looks like a pattern. A path that does not look like a pattern is returned
+/// as it is.
 pub(crate) fn matching(pattern: &str) -> Result<Vec<PathBuf>, ListError> {
     if Path::new(pattern).exists() || !pattern.contains(['*', '?', '[']) {
         return Ok(vec![PathBuf::from(pattern)]);
@@ -37,8 +38,8 @@ pub(crate) fn matching(pattern: &str) -> Result<Vec<PathBuf>, ListError> {
     Ok(found)
 }
 
-/// Compares paths directory by directory, runs of digits as numbers and everything else as text. Paths that differ only
-/// in leading zeros are compared as text.
+/// Compares paths directory by directory. Runs of digits are compared as numbers, and everything else as text. Paths
+/// that differ only in leading zeros are compared as text.
 fn natural(a: &Path, b: &Path) -> Ordering {
     let (mut ours, mut theirs) = (a.components(), b.components());
     loop {
@@ -58,7 +59,7 @@ fn by_numbers(a: &OsStr, b: &OsStr) -> Ordering {
     loop {
         let (Some(first), Some(second)) = (a.first(), b.first()) else { return a.len().cmp(&b.len()) };
         let order = if first.is_ascii_digit() && second.is_ascii_digit() {
-            // By length and then as text, since a run of digits may exceed any integer type.
+            // The numbers are compared by length and then as text, since a run of digits may exceed any integer type.
             let (ours, theirs) = (take_number(&mut a), take_number(&mut b));
             ours.len().cmp(&theirs.len()).then_with(|| ours.cmp(theirs))
         } else {

@@ -1,10 +1,10 @@
 //! The files that a run reads and writes, and the check that a run does not overwrite its own files.
 //!
-//! Entries declare which settings name files that are read or written ([`PathUse`]). [`FileUse`] collects them for a
-//! graph, adds the files of the program, and refuses a run that would overwrite a file that it reads, or write one file
-//! twice. Files are compared by what they are on the disk, not by name: links, hard links, relative paths,
-//! `/dev/stdout` and numbered names are resolved. Nothing is opened or changed. `PipelineBuilder` runs the check before
-//! it opens anything, and the program runs it before sources are probed.
+//! Entries declare which settings name files that are read or written ([`PathUse`]). [`FileUse`] collects these files
+//! for a graph, adds the files that the program itself uses, and refuses a run that would overwrite a file that it
+//! reads, or write one file twice. Files are compared by what they are on the disk, not by name: links, hard links,
+//! relative paths, `/dev/stdout` and numbered names are resolved. The check opens nothing and changes nothing.
+//! `PipelineBuilder` runs the check before it opens anything, and the program runs it before sources are probed.
 //!
 //! ```
 //! # use vramp_handlers::{registry, files::FileUse};
@@ -36,7 +36,7 @@ use identity::{FileIdentity, FileKind, FoundFile};
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {help}")]
 pub struct Clash {
-    /// The handler to change and its setting; `None` if neither use belongs to a handler.
+    /// The handler and the setting to change; `None` if neither use belongs to a handler.
     pub at: Option<(String, &'static str)>,
     /// The file and its two uses.
     pub problem: String,
@@ -126,7 +126,7 @@ impl FileUse {
         self
     }
 
-    /// Adds that the program reads `what` from standard input.
+    /// Adds standard input, from which the program reads `what`.
     #[must_use]
     pub fn reads_standard_input(mut self, what: &str) -> FileUse {
         self.reads.push(FileReader { by: User::program(what), from: FileOrigin::StandardInput });
@@ -142,7 +142,7 @@ impl FileUse {
         self
     }
 
-    /// Adds that the program writes to standard output for an option, such as `--json`.
+    /// Adds standard output, to which the program writes for an option, such as `--json`.
     #[must_use]
     pub fn writes_standard_output(mut self, option: &str) -> FileUse {
         let by = User::program(option);
@@ -235,7 +235,7 @@ impl Goal {
         }
     }
 
-    /// The files that exist or will be created.
+    /// The files that exist or will be created. Of numbered files, only those that exist.
     fn files(&self) -> Box<dyn Iterator<Item = &FoundFile> + '_> {
         match self {
             Goal::Standard(found) | Goal::One(found, _) => Box::new(found.iter()),
@@ -243,7 +243,7 @@ impl Goal {
         }
     }
 
-    /// The name of a file that both would write, if there is one.
+    /// The name of a file that both goals would write, if there is such a file.
     fn meets(&self, other: &Goal) -> Option<String> {
         match (self, other) {
             (Goal::Standard(_), Goal::Standard(_)) => Some("standard output".to_owned()),
@@ -271,12 +271,12 @@ impl Numbered {
             Some((found, name))
         });
         let mut there: Vec<(FoundFile, String)> = there.collect();
-        // Directories have no order; messages name the lowest number.
+        // The entries of a directory have no order, and messages should name the lowest number.
         there.sort_by(|(_, a), (_, b)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         Numbered { written: written.to_owned(), folder, names, there }
     }
 
-    /// The name among these files that refers to `one`.
+    /// The name of the numbered file that is the same file as `one`.
     fn gives(&self, one: &FoundFile) -> Option<String> {
         let there = self.there.iter().find(|(found, _)| found.disturbs(one)).map(|(_, name)| name.as_str());
         let to_be = || match &one.identity {

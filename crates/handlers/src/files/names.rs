@@ -1,7 +1,7 @@
 //! Names of numbered files: a path with a placeholder for the frame number.
 //!
-//! Computes the name of a frame, whether a name belongs to the path, and whether two paths can ever give the same name.
-//! Does not access the disk.
+//! Computes the name of a frame, and decides whether a name belongs to a path and whether two paths can ever give the
+//! same name. Does not access the disk.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -88,7 +88,8 @@ impl NumberedPath {
         })
     }
 
-    /// A name that both paths give to some frame, not necessarily the same one; `None` if there is none.
+    /// A name that each of the two paths gives to some frame, not necessarily to the same frame. `None` if there is no
+    /// such name.
     pub(crate) fn common(&self, other: &NumberedPath) -> Option<String> {
         self.lengths().find_map(|ours| {
             let whole = self.before.len() + ours + self.after.len();
@@ -102,7 +103,7 @@ impl NumberedPath {
         self.digits.map_or(0..=0, |digits| digits..=MOST_DIGITS)
     }
 
-    /// The smallest name that both give with numbers of these lengths.
+    /// The smallest name that both paths give with numbers of these lengths.
     fn unified(&self, ours: usize, other: &NumberedPath, theirs: usize) -> Option<String> {
         let leads = |names: &NumberedPath, length: usize, at: usize| {
             at == names.before.len() && names.digits.is_some_and(|digits| length > digits)
@@ -122,14 +123,14 @@ impl NumberedPath {
         (self.give(&name) && other.give(&name)).then_some(name)
     }
 
-    /// The bytes of a name whose number has this length; `None` for a digit.
+    /// The bytes of a name whose number has this length; `None` stands for a digit of the number.
     fn template(&self, length: usize) -> impl Iterator<Item = Option<u8>> {
         let number = std::iter::repeat_n(None, length);
         self.before.bytes().map(Some).chain(number).chain(self.after.bytes().map(Some))
     }
 }
 
-/// Whether a frame number with this minimum width can be printed as this text.
+/// Whether this text is a frame number, printed with this minimum width.
 fn is_number(text: &[u8], digits: usize) -> bool {
     let plain = text.iter().all(u8::is_ascii_digit);
     let padded = text.len() == digits || text.len() > digits && text.first() != Some(&b'0');
@@ -222,7 +223,8 @@ mod tests {
         ) {
             let given = |path: &str| -> BTreeSet<String> { (0..2500).map(|frame| name(path, frame)).collect() };
             let (ours, theirs) = (given(&one), given(&other));
-            // Numbers of three digits with two more on either side are among the first 2500 or print alike.
+            // Names of up to three characters have numbers below 1000, so the first 2500 frames have all of these
+            // names.
             let short = |all: &BTreeSet<String>| all.iter().filter(|name| name.len() <= 3).cloned().collect();
             let (ours_short, theirs_short): (BTreeSet<String>, BTreeSet<String>) = (short(&ours), short(&theirs));
             match names(&one).common(&names(&other)) {

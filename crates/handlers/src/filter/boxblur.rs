@@ -1,6 +1,6 @@
 //! `boxblur`: replaces each pixel by the mean of the square around it.
 //!
-//! The side is odd. Pixels beyond the border repeat the outermost ones.
+//! The side of the square is an odd number of pixels. Pixels beyond the border repeat the outermost ones.
 
 use vramp_kernels::head::boxblur;
 use vramp_plan::Size;
@@ -44,7 +44,8 @@ impl PixelHandler for BoxBlur {
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
-        // Packed for each frame: frames of a single row or column are summed along one axis only.
+        // The parameters are packed for each frame, because frames of a single row or column are summed along one axis
+        // only.
         let words = boxblur::pack(self.settings.side, info.source).ok_or_else(|| refused(self.settings.side))?;
         give.part(&words, &[]);
         Ok(Flow::Produced)
@@ -58,7 +59,7 @@ fn refused(side: u32) -> HandlerError {
 
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = Settings { side: side(setup.settings) };
-    // Refused here instead of with the first frame.
+    // An unsupported side is refused here, not only with the first frame.
     boxblur::pack(settings.side, Size { width: 1, height: 1 }).ok_or_else(|| refused(settings.side))?;
     Ok(Worker::pixels(BoxBlur { settings }))
 }

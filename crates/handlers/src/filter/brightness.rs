@@ -1,4 +1,4 @@
-//! `brightness`: adds a constant to red, green and blue, as a table of 256 values. Alpha is kept.
+//! `brightness`: adds a constant to red, green and blue, with a table of 256 values. Alpha is kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};

@@ -1,6 +1,6 @@
 //! `chromakey`: makes pixels transparent whose colour is close to the key. Red, green and blue are kept.
 //!
-//! Alpha never grows. A hard edge is decided in integers, so that both spaces agree.
+//! Alpha never grows. A hard edge is decided in integers, so that CPU and GPU agree.
 
 use vramp_kernels::pixel::chromakey;
 use vramp_plan::catalog::{Class, Entry, Setting, Units, Work};
@@ -14,7 +14,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x64 ! chromakey color=00ff00 similarity=0.25 ! null",
     settings: &[
         Setting::color("color", "key colour").default("00ff00").live(),
-        // Two chroma pairs are at most the diagonal of a unit square apart, 1.42.
+        // The distance of two chroma pairs is at most 1.42, the diagonal of a unit square.
         Setting::number(
             "similarity",
             0.0..=1.5,

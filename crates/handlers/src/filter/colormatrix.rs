@@ -1,6 +1,6 @@
-//! `colormatrix`: computes each channel, alpha included, as a linear combination of all four and a constant.
+//! `colormatrix`: computes each channel, alpha included, as a linear combination of all four channels and a constant.
 //!
-//! Uses fixed point with the same fraction bits in both spaces.
+//! The filter uses fixed point with the same number of fraction bits on CPU and GPU.
 
 use vramp_kernels::pixel::{color, matrix};
 use vramp_plan::catalog::{Entry, Setting, ValueType};
@@ -41,12 +41,12 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(fixed::function(&matrix::MATRIX, &packed(settings.m)?))
 }
 
-/// The parameter words of a matrix, also for other filters that are a matrix.
+/// The parameter words of a matrix, also for other filters that apply a matrix.
 pub(super) fn packed(m: &[f64]) -> Result<[u32; 20], HandlerError> {
     words(m).map_err(HandlerError::failed)
 }
 
-/// The parameter words of twenty numbers, or which row is too large.
+/// The parameter words of twenty numbers, or an error that names the row that is too large.
 fn words(m: &[f64]) -> Result<[u32; 20], String> {
     let m = color::colormatrix(m).ok_or_else(|| format!("m must be 20 finite numbers, but has {}", m.len()))?;
     matrix::pack(&m).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `contrast`: multiplies the distance of red, green and blue from a pivot, as a table of 256 values. Alpha is kept.
+//! `contrast`: multiplies the distance of red, green and blue from a pivot, with a table of 256 values. Alpha is kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};

@@ -17,7 +17,7 @@ pub static ENTRY: Entry = Entry {
         Setting::number(
             "divisor",
             -1e9..=1e9,
-            "divisor of the sum; defaults to the sum of the weights, or 1 if that is 0",
+            "divisor of the result; defaults to the sum of the weights, or 1 if they add up to 0",
         )
         .optional()
         .live(),
@@ -71,7 +71,8 @@ impl<'a> Settings<'a> {
     fn divisor(&self) -> f64 {
         let sum: f64 = self.kernel.iter().sum();
         let without_signs: f64 = self.kernel.iter().map(|weight| weight.abs()).sum();
-        // Weights like 0.1, 0.2 and -0.3 add up to 0 except for rounding, which must not become the divisor.
+        // The sum of weights like 0.1, 0.2 and -0.3 is 0 except for a rounding error, which must not become the
+        // divisor.
         let is_zero = sum.abs() <= 1e-12 * without_signs;
         self.divisor.unwrap_or(if is_zero { 1.0 } else { sum })
     }
@@ -84,7 +85,7 @@ impl<'a> Settings<'a> {
             return Err("the divisor must not be 0; leave it out to divide by the sum of the weights".to_owned());
         }
         let weights: Vec<f64> = kernel.iter().map(|weight| weight / divisor).collect();
-        // If the sum is infinite, so are the weights.
+        // If the sum of the weights overflows, the division makes all weights 0.
         let fixed = divisor.is_finite().then(|| convolve::fixed(&weights, *bias)).flatten();
         fixed.ok_or_else(|| {
             format!(

@@ -1,6 +1,7 @@
 //! `edges`: computes the Sobel gradient of the brightness. Alpha is kept.
 //!
-//! Red, green and blue of the output are equal. The border mirrors without repeating the outermost pixel.
+//! Red, green and blue of the output are equal. Pixels beyond the border mirror the image, without repeating the
+//! outermost pixels.
 
 use vramp_kernels::head::edges;
 use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Units, Work};
@@ -13,7 +14,7 @@ pub static ENTRY: Entry = Entry {
     about: "shows edges: the Sobel gradients of the brightness",
     example: "pattern size=64x64 ! edges ! null",
     kernel: KernelRule::Always(KernelDesc::stencil(9)),
-    // Two gradients of six nonzero weights.
+    // Two gradients with six nonzero weights each.
     work: Work { class: Class::Tap, units: Units::PerPixel(12.0) },
     ..Entry::FILTER
 };

@@ -1,4 +1,4 @@
-//! A filter of one kernel whose parameters are the same for every frame. Most filters become one of these once their
+//! A filter of one kernel whose parameters are the same for every frame. Most filters become such a filter once their
 //! settings are read. Each filter packs its own parameter words.
 
 use vramp_kernels::PixelFn;

@@ -1,4 +1,4 @@
-//! `gamma`: applies a gamma curve to red, green and blue, as a table of 256 values. Black, white and alpha are kept.
+//! `gamma`: applies a gamma curve to red, green and blue, with a table of 256 values. Black, white and alpha are kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};

@@ -1,8 +1,8 @@
 //! `lut`: maps colours through the table of a `.cube` file. Alpha is kept.
 //!
-//! A file becomes one of three kernels: one table for all channels, one table for each, or a cube of colours. The file
-//! is read once, at the start (`cube_file`). The positions of levels in a table, including a shaper before a cube, are
-//! computed there in doubles.
+//! A file becomes one of three kernels: one table for all channels, one table for each channel, or a cube of colours.
+//! `cube_file` reads the file once, at the start. The positions of levels in a table, and the curves before a cube, are
+//! then computed in double precision.
 
 mod cube_file;
 

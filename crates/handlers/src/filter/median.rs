@@ -23,7 +23,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Compare-exchanges of the shortest known median networks of 9 and 25 values.
+/// Number of compare-exchange steps in the shortest known median network for 9 or 25 values.
 fn exchanges(settings: &catalog::SettingValues) -> f64 {
     if settings.text("size") == Some("5") { 99.0 } else { 19.0 }
 }

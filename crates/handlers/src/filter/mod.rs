@@ -1,7 +1,8 @@
 //! Filters: one image in, one image out. Each file declares a filter and chooses its kernel and parameters; the kernels
 //! are in `vramp_kernels`.
 //!
-//! Parameters that depend only on settings are computed once; those that depend on sizes, when sizes change.
+//! Parameters that depend only on settings are computed once. Parameters that depend on sizes are computed again when a
+//! size changes.
 
 pub mod blur;
 pub mod boxblur;

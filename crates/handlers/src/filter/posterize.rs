@@ -1,5 +1,5 @@
-//! `posterize`: rounds red, green and blue to the nearest of equally spaced levels, as a table of 256 values. Alpha is
-//! kept.
+//! `posterize`: rounds red, green and blue to the nearest of equally spaced levels, with a table of 256 values. Alpha
+//! is kept.
 
 use vramp_kernels::pixel::{color, table};
 use vramp_plan::catalog::{Entry, Setting};

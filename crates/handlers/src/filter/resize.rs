@@ -1,8 +1,8 @@
 //! `resize`: scales the image to a size or by a factor.
 //!
-//! Does not keep proportions: each axis gets the requested size, at least one pixel. All four channels are treated
-//! alike. `area` and `lanczos` treat each axis separately and read nothing outside of the image; the weights of the
-//! pixels inside are normalised at the border.
+//! The filter does not keep proportions: each side gets the requested size, and at least one pixel. All four channels
+//! are treated alike. `area` and `lanczos` treat each axis separately and read nothing outside of the image; at the
+//! border, the weights of the pixels inside are normalised.
 
 use vramp_kernels::head::{Head, bilinear, nearest, resample};
 use vramp_plan::Size;
@@ -41,7 +41,8 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// A bilinear sample is four taps. The two-pass filters have taps along each axis, more in proportion to the shrinking.
+/// The work in bilinear samples of four taps each. The two-pass filters `area` and `lanczos` have taps along each axis;
+/// their number grows in proportion to the shrinking.
 fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 {
     let shrink = |from: u32, to: u32| (f64::from(from) / f64::from(to)).max(1.0);
     let (across, down) = (shrink(input.width, output.width), shrink(input.height, output.height));
@@ -49,8 +50,9 @@ fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 
         Some("nearest") => 0.25,
         Some("area") => (across + 1.0 + down + 1.0) / 4.0,
         Some("lanczos") => 6.0 * (across + down) / 4.0,
-        // The CPU passes over each source row once, the device over two for every pixel: per pixel, shrinking costs the
-        // CPU three times as much as growing, and the device the same. This estimate is off by a third for either.
+        // The CPU passes over each source row once, and the device reads two source rows for every pixel. Per output
+        // pixel, shrinking therefore costs the CPU three times as much as growing, and costs the device as much as
+        // growing. This estimate is off by a third for both.
         _ => 0.5 + 0.5 * (f64::from(input.height) / f64::from(output.height)).clamp(0.5, 1.75),
     };
     per_pixel * output.pixels() as f64
@@ -68,7 +70,7 @@ struct Settings {
     filter: ResizeFilter,
 }
 
-/// The source positions along both axes with their weights.
+/// Size of the source positions along both axes, with their weights.
 fn small_bytes(settings: &catalog::SettingValues, source: Size, size: Size) -> u64 {
     match settings.word("filter") {
         Some("area") => resample::most_small_bytes(resample::axis::ResampleFilter::Area, source, size),

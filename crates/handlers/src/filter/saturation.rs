@@ -1,6 +1,6 @@
 //! `saturation`: moves colours towards their gray or away from it. Alpha and luma are kept.
 //!
-//! Uses a matrix in fixed point with the same fraction bits in both spaces.
+//! The filter uses a matrix in fixed point with the same number of fraction bits on CPU and GPU.
 
 use vramp_kernels::pixel::{color, matrix};
 use vramp_plan::catalog::{Entry, Setting};

@@ -1,4 +1,4 @@
-//! `sharpen`: strengthens the difference of a pixel from its four neighbours, as a convolution of five taps.
+//! `sharpen`: strengthens the difference of a pixel from its four neighbours, with a convolution of five taps.
 //!
 //! Alpha is kept. Pixels beyond the border repeat the outermost ones.
 

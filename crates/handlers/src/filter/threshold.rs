@@ -1,6 +1,6 @@
 //! `threshold`: makes pixels white that are brighter than a level, and all others black. Alpha is kept.
 //!
-//! Compares integers, so that both spaces agree.
+//! The filter compares integers, so that CPU and GPU agree.
 
 use vramp_kernels::pixel::threshold;
 use vramp_plan::catalog::{Entry, Setting};

@@ -1,7 +1,8 @@
-//! `wgsl`: runs a user's shader, a pixel function or a whole kernel. It has no CPU version, so it needs the device.
+//! `wgsl`: runs a user's shader, a pixel function or a whole kernel. The handler has no CPU version, so it needs the
+//! device.
 //!
 //! The shader is checked before the first frame; an error shows its line. With `--watch`, a saved file takes effect
-//! between two frames, or not at all (`follow`).
+//! between two frames, or not at all if it has an error (`follow`).
 
 mod declare;
 mod follow;
@@ -28,14 +29,14 @@ pub static ENTRY: Entry = Entry {
     one_of: &[&["path", "code"]],
     open_settings: true,
     spaces: &[Space::Gpu],
-    // A default: once the text has been read, the graph knows whether it is a pixel function.
+    // A default: once the text has been read, the graph knows whether the shader is a pixel function.
     kernel: KernelRule::Always(KernelDesc::OPAQUE),
     // The amount of work is unknown; a handful of pixel functions is a moderate guess.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     ..Entry::FILTER
 };
 
-/// The parameters, which are the same for every frame, and the watcher of the file.
+/// A shader with its parameter words, and the watcher of its file.
 struct OwnShader {
     own: Own,
     words: Vec<u32>,
@@ -43,7 +44,8 @@ struct OwnShader {
 }
 
 impl OwnShader {
-    /// A shader with settings from `value`, which finds them by name; missing ones get their defaults.
+    /// A shader whose settings come from `value`, which finds a setting by its name. Missing settings get their
+    /// defaults.
     fn of<'v>(own: Own, value: impl Fn(&str) -> Option<&'v Value>) -> Result<OwnShader, String> {
         let count = match &own {
             Own::Pixel(function) => function.words(),

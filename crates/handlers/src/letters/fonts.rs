@@ -1,7 +1,7 @@
-//! Fonts: shapes runs of text with the chosen font, the embedded font, or those of the system, in that order.
+//! Fonts: shapes runs of text with the chosen font, the embedded font or the system fonts, in that order.
 //!
-//! System fonts are loaded only if a text has characters that the other two lack, since that takes tens of
-//! milliseconds. A character that no font has is drawn as the box of the chosen font.
+//! System fonts are loaded only if a text has characters that the other two lack, since loading them takes tens of
+//! milliseconds. A character that no font has is drawn as the box that the chosen font has for missing characters.
 
 use std::fs;
 use std::io::Read as _;
@@ -21,13 +21,13 @@ static EMBEDDED: &[u8] = include_bytes!("../../assets/DejaVuSans.ttf");
 /// The name under which the chosen font is loaded, so that no other font matches.
 const CHOSEN: &str = "vramp chosen";
 
-/// Limit for a font file; the largest ones in use, with all Chinese characters, have some 100 MB.
+/// Limit for a font file; the largest font files in use, with all Chinese characters, have some 100 MB.
 const MOST_FONT_BYTES: u64 = 512 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GlyphKey(CacheKey);
 
-/// A placed glyph: its origin, to the right of the start of the run and below its baseline.
+/// A placed glyph. Its origin is `x` to the right of the start of the run, and `y` below the baseline of the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shaped {
     pub(crate) key: GlyphKey,
@@ -43,7 +43,8 @@ pub(crate) struct ShapedRun {
     pub(crate) right_to_left: bool,
 }
 
-/// The coverage of a glyph, row by row, and the offset of its upper left corner from its origin.
+/// The coverage of a glyph, row by row, and the offset of the upper left corner of the mask from the origin of the
+/// glyph.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mask {
     pub(crate) left: i32,
@@ -69,8 +70,8 @@ impl Fonts {
         Fonts::of(db, id).expect("the embedded font is valid")
     }
 
-    /// The font of a file, or the embedded font without a path. Characters that the file lacks come from the embedded
-    /// font.
+    /// The font of a file, or the embedded font if there is no path. Characters that the file lacks come from the
+    /// embedded font.
     pub(crate) fn of_file(path: Option<&str>) -> Result<Fonts, LettersError> {
         let Some(path) = path else { return Ok(Fonts::embedded()) };
         let no_font = |problem: String| LettersError::NoFont { path: path.to_owned(), problem };
@@ -102,7 +103,7 @@ impl Fonts {
         let metrics = font.metrics();
         let height = f64::from(metrics.ascent) - f64::from(metrics.descent) + f64::from(metrics.leading);
         let line = height / f64::from(metrics.units_per_em);
-        // A font without a line height gets the usual one.
+        // A font without a line height gets a usual line height.
         let line = if line.is_finite() && line > 0.0 { line } else { 1.2 };
         Some(Fonts { system, scaler: SwashCache::new(), line, looked: false })
     }
@@ -157,7 +158,8 @@ impl Fonts {
         (run, missing)
     }
 
-    /// The coverage of a glyph; an empty mask if it has none. For coloured glyphs, their opacity.
+    /// The coverage of a glyph; an empty mask if the glyph has no pixels. The coverage of a coloured glyph is its
+    /// opacity.
     pub(crate) fn mask(&mut self, key: GlyphKey) -> Mask {
         let Some(image) = self.scaler.get_image_uncached(&mut self.system, key.0) else { return Mask::default() };
         let (width, height) = (image.placement.width, image.placement.height);
@@ -173,8 +175,8 @@ impl Fonts {
     }
 }
 
-/// Loads a font, the first one of a collection, under the name [`CHOSEN`]. Its weight and style are set to normal,
-/// because other values would only match fonts with the same ones.
+/// Loads a font, or the first font of a collection, under the name [`CHOSEN`]. Its weight, style and stretch are set to
+/// normal, because text requests normal values and would not match a font with other values.
 fn choose(db: &mut Database, source: Source) -> Option<fontdb::ID> {
     let ids = db.load_font_source(source);
     let mut face = db.face(*ids.first()?)?.clone();

@@ -1,14 +1,14 @@
 //! Text layout: shaped text, ready to be drawn by the kernel `glyphs`.
 //!
-//! `fonts` shapes text, `sheet` holds coverage masks, `template` finds placeholders, `values` formats their values, and
-//! `writing` lays out whole text blocks in one colour.
+//! `fonts` shapes text, `sheet` holds coverage masks, `template` finds placeholders, `values` formats the values of
+//! placeholders, and `writing` lays out whole text blocks in one colour.
 //!
-//! Shaping allocates, so it happens once, when a handler is created. A frame only places existing masks next to each
-//! other, without allocating. When the text changes, the CPU combines the masks into one coverage image, which reaches
-//! the device as small data, so that a pixel costs one load. A loop over glyphs for every pixel took 8 of the 25 ms of
-//! CPU time of a 640x480 demo frame on Mesa's software driver.
+//! Shaping allocates, so it happens once, when a handler is created. For a frame, existing masks are only placed next
+//! to each other, without allocating. When the text changes, the CPU combines the masks into one coverage image, which
+//! reaches the device as small data, so that the kernel needs only one load per pixel. A loop over glyphs for every
+//! pixel took 8 of the 25 ms of CPU time of a 640x480 demo frame on Mesa's software driver.
 //!
-//! Pens advance by the font's own advances, and every mask is at the nearest whole pixel.
+//! The pen moves by the font's own advances, and every mask is placed at the nearest whole pixel.
 
 mod fonts;
 mod sheet;
@@ -26,9 +26,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use vramp_plan::Size;
 
 /// Runs a layout function, and reports a panic of the font libraries as a damaged font. About one in five hundred fonts
-/// with randomly changed bytes made them panic.
+/// with randomly changed bytes made these libraries panic.
 pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, LettersError>) -> Result<R, LettersError> {
-    // State that was half-built is dropped with the panic.
+    // The panic drops all half-built state.
     catch_unwind(AssertUnwindSafe(set)).unwrap_or_else(|_| {
         Err(match font {
             Some(path) => LettersError::NoFont { path: path.to_owned(), problem: "damaged".to_owned() },
@@ -37,8 +37,9 @@ pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, Let
     })
 }
 
-/// An upper bound of the coverage bytes for lines of these lengths and sizes, one below the other. Letters are seldom
-/// wider than three quarters of their size, and lines are a quarter further apart. A text block uses powers of two.
+/// An estimate, seldom too low, of the coverage bytes for lines of these lengths and font sizes, one below the other.
+/// Letters are seldom wider than three quarters of the font size. The distance of two lines is 5/4 of the font size. A
+/// text block allocates powers of two.
 pub(crate) fn coverage_bytes(lines: impl Iterator<Item = (usize, u32)>, frame: Size) -> u64 {
     let (mut width, mut height) = (0, 0);
     for (letters, size_px) in lines {
@@ -49,7 +50,8 @@ pub(crate) fn coverage_bytes(lines: impl Iterator<Item = (usize, u32)>, frame: S
     4 * words.next_power_of_two()
 }
 
-/// Limit for glyphs and lines of one text together: more is a mistake, and would make every change of the text slow.
+/// Limit for the sum of the glyphs and lines of one text. A larger text is probably a mistake, and would make every
+/// change of the text slow.
 pub(crate) const MOST_GLYPHS: usize = 8000;
 
 #[derive(Debug, thiserror::Error)]

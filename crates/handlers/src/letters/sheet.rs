@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::LettersError;
 use super::fonts::{Fonts, GlyphKey};
 
-/// Half of what every device can bind at once.
+/// Maximum size of a sheet: half of what every device can bind at once.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A mask on a sheet, and the offset of its upper left corner from its glyph's origin.
@@ -33,7 +33,8 @@ pub(super) struct GlyphSheet {
 }
 
 impl GlyphSheet {
-    /// The mask of a glyph, rasterised on first use. Masks wider or higher than 16 bits are left out.
+    /// The mask of a glyph, rasterised on first use. Masks whose width or height does not fit into 16 bits are left
+    /// out.
     pub(super) fn mark(&mut self, fonts: &mut Fonts, key: GlyphKey) -> Result<GlyphMask, LettersError> {
         if let Some(mark) = self.marks.get(&key) {
             return Ok(*mark);

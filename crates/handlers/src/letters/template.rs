@@ -1,11 +1,12 @@
 //! Text templates: finds `{fps}`, `{frame}`, `{time}` and `{size}` in a text, line by line.
 //!
-//! `{{` is a brace; any other word in braces is plain text.
+//! `{{` stands for a brace; any other word in braces is plain text.
 
 use super::LettersError;
 use super::values::TextValue;
 
-/// Limit for shaping: even if many characters join into one glyph, more would not fit.
+/// Maximum number of characters of a text. A longer text would have too many glyphs, even if every four characters
+/// joined into one glyph.
 const MOST_CHARACTERS: usize = 4 * super::MOST_GLYPHS;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Template {
         Template { lines: vec![pieces.into()] }
     }
 
-    /// Whether it has placeholders.
+    /// Whether the text has placeholders.
     pub(super) fn changes(&self) -> bool {
         self.lines.iter().flatten().any(|piece| matches!(piece, TemplatePiece::Value(_)))
     }

@@ -1,6 +1,7 @@
 //! Values that change in a text from frame to frame, and their formatting.
 //!
-//! The frame brings the values. Formatting does not allocate, and gives at most [`MOST_CHARACTERS`] of [`CHARACTERS`].
+//! The values come with the frame. Formatting does not allocate. A formatted value has at most [`MOST_CHARACTERS`]
+//! characters, all of them from [`CHARACTERS`].
 
 use std::fmt::Write;
 
@@ -10,7 +11,8 @@ use vramp_runtime::PixelInfo;
 /// Every character that a value can contain.
 pub(super) const CHARACTERS: &str = "0123456789.:-x";
 
-/// The longest value: a frame number of 64 bits has 20 digits, two sides of 32 bits have 21 characters.
+/// Maximum length of a value. A frame number of 64 bits has up to 20 digits, and a size with sides of 32 bits has up to
+/// 21 characters.
 pub(super) const MOST_CHARACTERS: usize = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,7 @@ impl TextValues {
     }
 }
 
-/// Replaces NaN by 0, and limits extreme values, so that the length is bounded.
+/// Replaces NaN and infinities by 0, and limits extreme values, so that the length of the text is bounded.
 fn bounded(v: f64) -> f64 {
     if v.is_finite() { v.clamp(0.0, 1e15) } else { 0.0 }
 }

@@ -5,8 +5,8 @@
 //!
 //! A line without values is shaped as a whole. In a line with values (`{fps}`) each piece of text is shaped alone, and
 //! values are composed of characters that were shaped one by one: there is no kerning inside a value, and a figure does
-//! not join its neighbours in scripts that join. Pieces and values follow each other as written, to the right, or to
-//! the left if the first letter of the line belongs to a right-to-left script.
+//! not join its neighbours in scripts that join. Pieces and values follow each other in the order of the text: to the
+//! right, or to the left if the first letter of the line belongs to a right-to-left script.
 //!
 //! Fixed text that is too long is refused; values that do not fit are cut off.
 
@@ -41,9 +41,9 @@ pub(crate) struct TextBlock {
     lines: Vec<TextLine>,
     /// The characters of values, once for each font size that needs them.
     figures: Vec<ValueGlyphs>,
-    /// Maximum number of glyphs of values.
+    /// Maximum number of glyphs of all values together.
     room: usize,
-    /// The values of the current frame, each followed by a line break, and those of the next one.
+    /// The values of the current frame, each followed by a line break, and the values of the next frame.
     values: String,
     next: String,
     set: Vec<Vec<Glyph>>,
@@ -97,7 +97,7 @@ impl TextBlock {
                 figures.push(ValueGlyphs::of(fonts, &mut sheet, size_px)?);
             }
         }
-        // Lines without glyphs cost nothing.
+        // Lines without glyphs are removed, so that they cost nothing.
         lines.retain(|line| line.most_glyphs() > 0);
         let fixed: usize = lines.iter().map(TextLine::fixed_glyphs).sum();
         let count = fixed + lines.len();
@@ -158,7 +158,7 @@ impl TextBlock {
         let most = self.small.len();
         let words = glyphs::pack(self.color, self.sheet.coverage(), &self.set, size, &mut self.small);
         self.words = words.ok_or(LettersError::TooFar)?;
-        // Never shrinks, and grows in steps, so that the copies need not grow with every digit.
+        // The small data never shrinks and grows in powers of two, so that its copies need not grow with every digit.
         self.small.resize(self.small.len().next_power_of_two().max(most), 0);
         Ok(())
     }
@@ -191,7 +191,7 @@ impl ValueGlyphs {
         let shaped = CHARACTERS.chars().map(|c| {
             let run = fonts.shape(c.encode_utf8(&mut bytes), size_px);
             let mut laid = PlacedGlyphs::of(fonts, sheet, run)?;
-            // One glyph each, as `MOST_CHARACTERS` assumes.
+            // One glyph per character, as `MOST_CHARACTERS` assumes.
             laid.marks.truncate(1);
             Ok(laid)
         });

@@ -1,7 +1,7 @@
-//! The size of an image from its header, after rotation.
+//! The size of an image from its header, after the rotation that the header asks for.
 //!
-//! Only the first file of a pattern is read, the one that the source `image` reads first; later ones may have other
-//! sizes.
+//! Of the files that match a pattern, only the one that the source `image` reads first is probed; the other files may
+//! have other sizes.
 
 use std::io::{BufRead, BufReader, Seek};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
     })
 }
 
-/// The size in an image header, rotated as the file says, like the source `image` does.
+/// The size in an image header. The sides are swapped if the source `image` turns the image by a quarter.
 fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError> {
     let name = path.display();
     let head = reader.fill_buf().map_err(|error| unreadable(path, &error))?;
@@ -58,7 +58,7 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
             _ => broken(format!("`{name}`: the {kind} header at byte {at} has no size")),
         }
     })?;
-    // A BMP stored from the top has a negative height.
+    // A BMP whose rows are stored from top to bottom has a negative height.
     let height = match (kind, u32::try_from(found.height)) {
         ("BMP", Ok(height)) => height.cast_signed().unsigned_abs() as usize,
         _ => found.height,
@@ -75,7 +75,8 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
     Ok(Size { width, height })
 }
 
-/// The format of these first bytes, if it is supported. The size reader knows more formats, which cannot be decoded.
+/// The format of a file that starts with these bytes; `None` if the format cannot be decoded. `imagesize` knows more
+/// formats.
 fn kind(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', ..] => Some("PNG"),

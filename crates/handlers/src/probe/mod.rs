@@ -1,9 +1,10 @@
 //! Probing: reads the headers of sources and the texts of shaders, so that sizes, rates, formats and kernels are known
 //! before anything runs. One file per kind of source.
 //!
-//! A probe does not decode, and does not open cameras: the format of a camera is what its settings say, or unknown. It
+//! A probe decodes nothing and opens no cameras: the format of a camera is what its settings say, or unknown. A probe
 //! reads a bounded number of bytes and waits a bounded time for other programs; only standard input has no time limit.
-//! For any bytes the result is a value, or an error with the file, the position, what was expected and a remedy.
+//! Whatever the bytes are, the result is a value or an error. An error names the file, the position, what was expected
+//! and a remedy.
 
 mod image;
 mod raw;

@@ -1,6 +1,6 @@
 //! The size of small data that handlers load from files: the image of `overlay`, the cube of `lut`.
 //!
-//! A file that cannot be read has no answer here; its handler reports the error.
+//! The size is `None` for a file that cannot be read; the handler that loads the file reports the error.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -29,7 +29,7 @@ fn file(settings: &SettingValues) -> Option<&Path> {
     path.metadata().ok()?.is_file().then_some(path)
 }
 
-/// Zero for a .cube file with curves only.
+/// The bytes of small data for a .cube file; zero if the file has only curves.
 fn cube_bytes(path: &Path) -> Option<u64> {
     let mut lines = BufReader::new(File::open(path).ok()?.take(MOST_HEADER_BYTES)).lines();
     let said = lines

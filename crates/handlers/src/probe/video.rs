@@ -1,6 +1,6 @@
 //! Size and rate of a video, from ffprobe's description of the first stream.
 //!
-//! The process has ended when the answer is returned, and never runs longer than the limit.
+//! The ffprobe process has ended when a result is returned, and never runs longer than `LIMIT`.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,9 +14,9 @@ use vramp_plan::{Rate, Size};
 
 use super::refuse;
 
-/// Time limit; slow network addresses answer within it.
+/// Time limit for ffprobe. Slow network addresses answer in less time.
 const LIMIT: Duration = Duration::from_secs(10);
-/// An answer is a few hundred bytes; a broken tool may write without end.
+/// Maximum number of bytes that are read. An answer has a few hundred bytes, but a broken tool may write without end.
 const MOST_BYTES: u64 = 64 << 10;
 
 pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
@@ -66,7 +66,7 @@ fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
             "check that the file is complete, for example by playing it",
         )
     })?;
-    // The average is the rate of a constant-rate pipe; 0/0 means unknown.
+    // A pipe of constant rate has the average rate, so the average is tried first. 0/0 means unknown.
     let rate = ["avg_frame_rate", "r_frame_rate"]
         .iter()
         .find_map(|key| stream[*key].as_str().and_then(|text| text.parse::<Rate>().ok()));
@@ -77,7 +77,7 @@ fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
 fn turned(stream: &Value) -> bool {
     let sides = stream["side_data_list"].as_array();
     let degrees = sides.into_iter().flatten().find_map(|side| side["rotation"].as_f64()).unwrap_or(0.0);
-    // Everything closer to a quarter turn than to none or a half.
+    // True for every angle that is closer to a quarter turn than to no turn or a half turn.
     let off = degrees.rem_euclid(180.0);
     off > 45.0 && off < 135.0
 }
@@ -92,7 +92,7 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
     let deadline = Instant::now() + limit;
     let mut child = Command::new(program)
         .args(["-v", "error", "-select_streams", "v:0", "-of", "json", "-show_entries"])
-        // "side_data" by its plain name: versions before 5 do not know the longer one.
+        // The section is called `side_data` here, because versions before 5 do not know its longer name.
         .arg("stream=width,height,avg_frame_rate,r_frame_rate:side_data=rotation")
         // -i, so that a path with a leading dash is not parsed as an option.
         .args(["-i", path])
@@ -114,7 +114,7 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
     };
     let said = (|| Some((wait(answer)?, wait(errors)?, exit(&mut child, deadline)?)))();
     let Some((answer, errors, status)) = said else {
-        // Both fail only if the process has already ended.
+        // Both calls fail only if the process has already ended.
         let _ = child.kill();
         let _ = child.wait();
         return Err(refuse(
@@ -125,20 +125,20 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
     Ok(ProcessOutput { status, answer, errors })
 }
 
-/// Reads a pipe on its own thread, so that waiting for it can end early.
+/// Reads a pipe on a separate thread, so that the caller can stop waiting at its deadline.
 fn collect(pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (done, said) = mpsc::channel();
-    // If no thread can be started, the sender is dropped and the wait ends early.
+    // If no thread can be started, the sender is dropped and the receiver stops waiting.
     let _ = thread::Builder::new().name("vramp ffprobe".to_owned()).spawn(move || {
         let mut bytes = Vec::new();
-        // A broken pipe is the end of the output, and the receiver may be gone.
+        // A broken pipe counts as the end of the output. The receiver may already have been dropped.
         let _ = pipe.take(MOST_BYTES).read_to_end(&mut bytes);
         let _ = done.send(bytes);
     });
     said
 }
 
-/// The status of a process that has closed its pipes, which is nearly always available at once.
+/// Waits for the exit status of a process that has closed its pipes. The status is nearly always available at once.
 fn exit(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait().ok()? {

@@ -1,7 +1,7 @@
 //! The header of a YUV4MPEG2 stream: size, rate, format, colours and other tags.
 //!
-//! At most 4 KiB are read. On standard input the next byte belongs to the first frame; its header is read once per
-//! process and remembered.
+//! At most 4 KiB are read. Nothing after the header is taken from standard input, so that the next byte there belongs
+//! to the first frame. The header of standard input is read once per process and remembered.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
 /// The header line of standard input. It is kept, because a pipe cannot be rewound and a plan may be made repeatedly.
 static HEAD: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
 
-/// The header line that was read from standard input; empty if none was.
+/// The header line that was read from standard input; empty if no header was read.
 pub(crate) fn standard_input_header() -> &'static [u8] {
     HEAD.get().and_then(|head| head.as_deref().ok()).unwrap_or_default()
 }
@@ -69,7 +69,7 @@ pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
 
 /// Parses a header line. `name` is its origin, for messages.
 pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
-    let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes one";
+    let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes a y4m file";
     let magic = &head[..head.len().min(MAGIC.len())];
     if magic != MAGIC {
         return Err(refuse(format!("{name}, byte 0: found {}, expected `YUV4MPEG2`", shown(magic)), not_y4m));
@@ -110,8 +110,8 @@ pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
     })
 }
 
-/// How to interpret the YUV of a stream: its chroma siting and colours. The matrix is a comment of vramp's own, since
-/// there is no common one.
+/// How to interpret the YUV of a stream: its chroma siting and colours. The matrix is in the comment `XCOLORMATRIX`,
+/// which only vramp writes, since YUV4MPEG2 has no tag for the matrix.
 pub(crate) fn yuv_of(tags: &StreamTags, head: &[u8]) -> Yuv {
     let sited = CHROMA.iter().find(|chroma| Some(chroma.0) == tags.chroma);
     let mut yuv = Yuv { siting: sited.map_or(Siting::Centre, |chroma| chroma.2), ..Yuv::default() };
@@ -129,8 +129,8 @@ pub(crate) fn yuv_of(tags: &StreamTags, head: &[u8]) -> Yuv {
 
 type ChromaTag = (&'static str, Format, Siting);
 
-/// The words for chroma formats. The siting of 4:2:0 is that of mjpegtools: `420` means `420jpeg`, and in `420paldv` Cr
-/// is on the first line of a pair and Cb on the second.
+/// The words for chroma formats. The sitings of 4:2:0 are those of mjpegtools: `420` means `420jpeg`, and with
+/// `420paldv` Cr is on the first line of a pair and Cb on the second.
 const CHROMA: [ChromaTag; 7] = [
     ("420", Format::I420, Siting::Centre),
     ("420jpeg", Format::I420, Siting::Centre),
@@ -141,7 +141,8 @@ const CHROMA: [ChromaTag; 7] = [
     ("mono", Format::Gray8, Siting::Centre),
 ];
 
-/// The word for this format and siting. If the word that was read means the same, it is kept.
+/// The word for this format and siting. If the source's header has another word with the same meaning, that word is
+/// kept.
 pub(crate) fn chroma_word(format: Format, siting: Siting, read: Option<&'static str>) -> Option<&'static str> {
     let is_it = |chroma: &&ChromaTag| {
         chroma.1 == format
@@ -164,7 +165,7 @@ pub(crate) const INTERLACING: [(u8, Interlacing); 5] = [
 struct Tags {
     width: Option<u32>,
     height: Option<u32>,
-    /// Both above zero, or both zero if the rate is unknown.
+    /// Numerator and denominator: both above zero, or both zero if the rate is unknown.
     rate: Option<(u32, u32)>,
     chroma: Option<ChromaTag>,
     interlacing: Option<Interlacing>,
@@ -190,7 +191,7 @@ impl Tags {
             b'X' => {
                 match value {
                     b"COLORRANGE=FULL" | b"COLORRANGE=LIMITED" => self.says_range = true,
-                    // Stored with the frames, like the range.
+                    // The matrix is stored with the frames, as is the range.
                     b"COLORMATRIX=BT601" | b"COLORMATRIX=BT709" => {}
                     comment => self.comments.push(comment.to_vec()),
                 }
@@ -203,7 +204,7 @@ impl Tags {
 
 fn side(value: &[u8]) -> Result<u32, (String, &'static str)> {
     number(value).filter(|side| (1..=Size::MAX_SIDE).contains(side)).ok_or_else(|| {
-        (format!("a side from 1 to {}", Size::MAX_SIDE), "check that the file is complete, or make it again smaller")
+        (format!("a side from 1 to {}", Size::MAX_SIDE), "check that the file is complete, or scale the video down")
     })
 }
 
@@ -217,7 +218,7 @@ fn chroma(value: &[u8]) -> Result<ChromaTag, (String, &'static str)> {
     CHROMA.into_iter().find(|chroma| chroma.0.as_bytes() == value).ok_or_else(|| {
         (
             "C420, C420jpeg, C420mpeg2, C420paldv, C422, C444 or Cmono, 8 bits each".to_owned(),
-            "convert it first, such as `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
+            "convert it first, for example with `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
         )
     })
 }

@@ -1,4 +1,5 @@
-//! Writes whole frames to a byte stream, for sinks of uncompressed video. Padding is removed; callers write headers.
+//! Writes whole frames to a byte stream, for sinks of uncompressed video. Row padding is left out. Callers provide
+//! headers.
 //!
 //! A stream holds whole frames of one size and format, also after an error: a partly written frame is removed if the
 //! output can be truncated. Writing allocates nothing after the first frame.
@@ -12,14 +13,15 @@ use vramp_runtime::{Meta, PartialFile, Yuv};
 use super::outlet::{Outlet, OutletError, remedy};
 use crate::visible::visible_ranges;
 
-/// Shorter rows and lines are collected into one write.
+/// Size of the buffer in which short rows and lines are collected into one write. Pieces of at least half this size are
+/// written directly.
 const GATHER_BYTES: usize = 256 << 10;
 
 /// The setting for unfinished files.
 pub(super) const PARTIAL: Setting = Setting::choice(
     "partial",
     &["beside", REPLACE],
-    "action for an unfinished file if an older one exists: keep it beside the older one, or replace that",
+    "keep an unfinished file beside an older file of its name, or replace the older file",
 )
 .default("beside");
 
@@ -68,7 +70,7 @@ pub(super) struct FrameWriter {
     to: Box<dyn Outlet>,
     /// Format, size and colours of the first frame.
     first: Option<(Format, Size, Yuv)>,
-    /// Number of bytes of whole frames, and number of these frames.
+    /// Number of bytes of the whole frames written so far, and number of these frames.
     bytes: u64,
     frames: u64,
     gathered: Vec<u8>,
@@ -153,8 +155,8 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Ends the stream before its last frame. The file holds whole frames. If there is an older file of its name, that
-    /// stays, and the file beside it is returned.
+    /// Ends the stream early. The file holds whole frames. If an older file has its name, the older file stays, and the
+    /// new file is kept beside it and returned.
     pub(super) fn finish_early(self) -> Result<Option<PartialFile>, WriteError> {
         if self.is_empty() {
             return Ok(None);
@@ -193,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk of a few bytes, or a pipe whose reader closes after as many.
+    /// A disk with room for a few bytes, or a pipe whose reader closes it after that many bytes.
     #[derive(Clone)]
     struct Small {
         bytes: Arc<Mutex<Vec<u8>>>,
@@ -263,7 +265,7 @@ mod tests {
         assert!(error.starts_with("`out.y4m`, frame 5, byte 18: "), "{error}");
         assert!(error.contains("the 1 frames before it are complete (10 bytes)"), "{error}");
         assert_eq!(small.text(), "H abcdefgh");
-        // The stream continues once there is room again.
+        // The stream did not break: the next frame is tried at the same place.
         let error = writer.write(b"F ", &gray(6, 4, 2), b"qrstuvwx").unwrap_err().to_string();
         assert!(error.starts_with("`out.y4m`, frame 6, byte 18"), "{error}");
         writer.finish().unwrap();

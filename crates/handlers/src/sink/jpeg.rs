@@ -1,7 +1,7 @@
 //! `jpeg`: writes JPEG files, one per frame. Alpha is dropped, and colours stay unchanged.
 //!
-//! A file has its final name only once it is complete. Below quality 90 chroma has half the resolution of luma, from
-//! there on the full resolution.
+//! A file has its final name only once it is complete. Below quality 90 chroma has half the resolution of luma; from 90
+//! on it has the full resolution.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
 use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};
@@ -98,7 +98,7 @@ fn encode(format: Format, size: Size, pixels: &[u8], quality: u8, into: Encoded<
     let (width, height) = (side(size.width)?, side(size.height)?);
     foreign(|| {
         let mut encoder = Encoder::new(into, quality);
-        // The encoder's default takes one pixel of four, which makes colour edges flicker.
+        // By default the encoder takes the chroma of one pixel of four, which makes colour edges flicker.
         encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
         encoder.encode(pixels, width, height, colours)
     })?;

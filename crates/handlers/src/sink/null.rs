@@ -1,6 +1,6 @@
 //! `null`: drops frames; the node around it counts them.
 //!
-//! It reads no pixels and downloads nothing. A frame counts once the device has finished it.
+//! The handler reads no pixels and downloads nothing. A frame counts once the device has finished it.
 
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, Input, Work};

@@ -1,13 +1,14 @@
 //! The output of a sink: a file, standard output, a pipe or a device.
 //!
-//! A file is written under a temporary name beside its target and renamed when it is complete. The directory is checked
-//! before the first frame. An older file of the target's name is untouched until then, and stays if the new one is
-//! never finished. A file without a whole frame is removed. Pipes and devices have no temporary name and are never
+//! A file is written under a temporary name beside its target and renamed when it is complete. Until then an older file
+//! of the target's name is untouched; it stays if the new file is never finished. The directory is checked before the
+//! first frame. A file without a whole frame is removed. Pipes and devices have no temporary name and are never
 //! replaced by a file.
 //!
-//! A sink calls [`Outlet::finish`] from `stop`, after its stream has ended in a run without a failure. Any other end is
-//! `stop_early`, which calls [`Outlet::finish_early`]: it leaves an older file as it was and keeps the new one beside
-//! it (`partial_files` of the report).
+//! A sink calls [`Outlet::finish`] from `stop`, after its stream has ended in a run without a failure. After any other
+//! end the sink's `stop_early` calls [`Outlet::finish_early`], which leaves an older file as it was and keeps the new
+//! file beside it. The report lists the new file in `partial_files`. With the setting `partial=replace`, `stop_early`
+//! calls [`Outlet::finish`] instead.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
@@ -52,7 +53,7 @@ pub(super) trait Outlet: Write + Send {
     fn finish(self: Box<Self>) -> Result<(), OutletError>;
 
     /// Finishes the output before all frames were written. An older file of its name stays; the new file is kept beside
-    /// it under the returned name. Without an older file it gets its final name.
+    /// it under the returned name. Without an older file, the new file gets its final name.
     fn finish_early(self: Box<Self>) -> Result<Option<PartialFile>, OutletError> {
         self.finish().map(|()| None)
     }
@@ -88,10 +89,10 @@ impl OutletTarget {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(OutletError::Directory { path: path.to_owned() }),
             Ok(found) if found.is_file() => {
-                // Renaming would also replace a file that is not writable.
+                // Opening the file checks that it is writable, because renaming would replace it in any case.
                 OpenOptions::new().write(true).open(path).map_err(unwritable)?;
-                // Renaming onto a link would replace the link, so links are resolved; a directory on the way may be one
-                // too.
+                // Renaming onto a link would replace the link, so links are resolved; a directory in the path may be a
+                // link too.
                 if is_link(path) {
                     return Ok(OutletTarget::File(fs::canonicalize(path).map_err(unwritable)?));
                 }
@@ -99,7 +100,8 @@ impl OutletTarget {
             }
             Ok(_) => Ok(OutletTarget::Special(rewritten(into, path))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_link(path) => {
-                // The target of the link does not exist yet. A loop of links is another error.
+                // The target of the link does not exist yet. A loop of links does not lead here: it gives another
+                // error.
                 let further = folder(Path::new(path)).join(fs::read_link(path).map_err(unwritable)?);
                 let further = further.to_str().ok_or_else(|| unwritable(io::ErrorKind::InvalidFilename.into()))?;
                 OutletTarget::look(further, into)
@@ -120,7 +122,7 @@ fn is_link(path: &str) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
-/// Replaces a path in its memory, so that a sink with a file per frame does not allocate.
+/// Writes `text` into the memory of `path`, so that a sink with a file per frame does not allocate.
 fn rewritten(path: PathBuf, text: &str) -> PathBuf {
     let mut words = path.into_os_string();
     words.clear();
@@ -163,7 +165,7 @@ impl OutputFile {
     fn persist_beside(self) -> Result<Option<PartialFile>, OutletError> {
         let Ok(old) = fs::metadata(&self.target) else { return self.persist().map(|_| None) };
         let OutputFile { mut file, target } = self;
-        // As when it replaces the old file.
+        // The same permissions as when the new file replaces the old one.
         let _ = file.file().set_permissions(old.permissions());
         for number in 1_u64.. {
             let beside = beside(&target, number);
@@ -180,7 +182,7 @@ impl OutputFile {
     }
 }
 
-/// Keeps a file that cannot be renamed.
+/// Keeps the temporary file after a failed renaming, and returns the error for it.
 fn not_renamed(failed: PersistError, path: &Path) -> OutletError {
     let part = failed.file.keep().display().to_string();
     OutletError::Rename { part, path: path.display().to_string(), error: failed.error }

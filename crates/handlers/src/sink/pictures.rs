@@ -1,7 +1,7 @@
-//! Image files: one per frame, named after the frame number. Callers encode.
+//! Image files: one per frame, named after the frame number. Callers encode the images.
 //!
-//! A file has its final name only once it is complete. A path without a number is for one frame: a second one is an
-//! error, since it would replace the first. Names and bytes of later images reuse memory.
+//! A file has its final name only once it is complete. A path without a number is for one frame: a second frame is an
+//! error, since its file would replace the first. Later images reuse the memory for names and bytes.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -28,7 +28,7 @@ pub(super) enum PictureWriteError {
     Outlet(#[from] OutletError),
 }
 
-/// Collects the output of an encoder. Running out of memory is an error of the image.
+/// Collects the output of an encoder. Running out of memory is reported as an error of the image.
 pub(super) struct Encoded<'a>(&'a mut Vec<u8>);
 
 impl std::io::Write for Encoded<'_> {
@@ -48,12 +48,12 @@ impl std::io::Write for Encoded<'_> {
 
 pub(super) struct Pictures {
     names: NumberedPath,
-    /// The file name, and the encoded bytes.
+    /// The file name and the encoded bytes of the last image. Both are kept for their memory.
     name: String,
     encoded: Vec<u8>,
-    /// The one frame of a path without a number.
+    /// The last frame that was written. With a path without a number it is the only one.
     only: Option<u64>,
-    /// The paths of the last image, for their memory.
+    /// The paths of the last image, kept for their memory.
     target: PathBuf,
     place: PathBuf,
 }
@@ -80,12 +80,12 @@ impl Pictures {
         })
     }
 
-    /// Resets the state, and checks that files can be created before anything is computed.
+    /// Resets the state. Before anything is computed, checks that files can be created.
     pub(super) fn start(&mut self) -> Result<(), PictureWriteError> {
         self.only = None;
         self.names.name(0, &mut self.name);
         if let OutletTarget::File(target) = OutletTarget::look(&self.name, PathBuf::new())? {
-            // Created and dropped again.
+            // The file is created, and removed again when it is dropped.
             OutputFile::begin(target, PathBuf::new())?;
         }
         Ok(())

@@ -60,7 +60,7 @@ fn encode(size: Size, pixels: &[u8], compression: Compression, into: Encoded<'_>
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(compression);
     let mut writer = encoder.write_header()?;
-    // Encoding in one piece is faster, and may take twice the memory of the frame.
+    // Encoding in one piece is faster, but may take twice the memory of the frame.
     if NoMemory::probe(2 * pixels.len() as u64).is_ok() {
         writer.write_image_data(pixels)?;
     } else {

@@ -1,9 +1,9 @@
 //! `terminal`: shows frames in the terminal as coloured half blocks.
 //!
-//! Requires that standard output is a terminal, and hides the cursor while it runs. Frames that arrive between two
-//! drawings are taken but not drawn, except for the last one. The image fits the terminal and keeps its proportions.
-//! The cursor is shown again at the end, also after a failure; [`restore`] does it if a program ends without stopping
-//! its handlers.
+//! The handler requires that standard output is a terminal, and hides the cursor while it runs. Frames that arrive
+//! between two drawings are not drawn, except for the last frame of the stream. The image fits the terminal and keeps
+//! its proportions. The cursor is shown again at the end, also after a failure; [`restore`] shows it if a program ends
+//! without stopping its handlers.
 
 mod blocks;
 mod shrunk;
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::SINK
 };
 
-/// Minimum time between two drawings: more than twenty a second cannot be distinguished in blocks.
+/// Minimum time between two drawings. With blocks, more than twenty drawings a second cannot be distinguished.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// A slow drawing is followed by a pause this many times as long, so that drawing delays frames for at most a fifth of

@@ -1,9 +1,9 @@
 //! `y4m`: writes uncompressed video with a one-line header, eight bits per sample.
 //!
-//! The source of the same name reads the stream back unchanged. The header has what is known of the stream; for a
-//! stream that was read from such a header it repeats that header and adds nothing. The planner inserts a `convert` if
-//! one is needed. A file has its final name only once the stream has ended; it then holds whole frames, also after an
-//! error.
+//! The source of the same name reads the stream back unchanged. The header holds what is known of the stream. For
+//! unchanged frames from a y4m source, it repeats the tags of the source's header and adds none. The planner inserts a
+//! `convert` if one is needed. A file has its final name only once the stream has ended; it then holds whole frames,
+//! also after an error.
 
 use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
@@ -89,7 +89,7 @@ fn frame_line(fields: Option<[u8; 3]>) -> ([u8; 11], usize) {
     }
 }
 
-/// The header of a stream of such frames, with its line end.
+/// The header, with its line end, of a stream whose frames are like `meta`.
 fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Vec<u8>, HandlerError> {
     let Some(chroma) = chroma_word(meta.format, meta.yuv.siting, tags.and_then(|tags| tags.chroma)) else {
         let other = meta.format;
@@ -107,7 +107,7 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     let letter = INTERLACING.iter().find(|(_, interlacing)| Some(*interlacing) == tags.interlacing);
     let interlacing = letter.map(|(letter, _)| format!(" I{}", char::from(*letter))).unwrap_or_default();
     let aspect = tags.aspect.map(|aspect| format!(" A{}:{}", aspect.num, aspect.den)).unwrap_or_default();
-    // A header without the word means 420jpeg.
+    // A header without a chroma word means 420jpeg.
     let said = tags.chroma.is_some() || chroma != "420jpeg";
     let stored = if said { format!(" C{chroma}") } else { String::new() };
     let range = if tags.says_range || meta.yuv.full_range { range(meta) } else { "" };
@@ -115,7 +115,7 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     let mut head = head.into_bytes();
     for comment in &tags.comments {
         head.extend_from_slice(b" X");
-        // An older way to describe chroma: rewritten for the frames as they are now.
+        // `YSCSS` is an older way to describe chroma. It is rewritten for the frames as they are now.
         match comment.strip_prefix(b"YSCSS=") {
             Some(said) if tags.chroma != Some(chroma) && is_word(said, tags.chroma) => {
                 head.extend_from_slice(format!("YSCSS={}", chroma.to_uppercase()).as_bytes());
@@ -263,7 +263,7 @@ mod tests {
             let sides = [Some(format!("W{width}").into_bytes()), Some(format!("H{height}").into_bytes())];
             let all = sides.into_iter().chain([rate, interlacing, aspect, chroma]).chain(comments);
             let mut tags: Vec<Vec<u8>> = all.flatten().collect();
-            // One range and one matrix: if two differ, the last one holds.
+            // Keeps only one range and one matrix, because the last of several is the one that holds.
             let is_colour = |tag: &[u8], what: &[u8]| tag.starts_with(what);
             for what in [b"XCOLORRANGE=".as_slice(), b"XCOLORMATRIX="] {
                 let mut seen = false;

@@ -1,7 +1,7 @@
 //! Reads whole frames from a byte stream, for sources of uncompressed video. Callers read file headers.
 //!
-//! A frame is complete, or an error names its number and the byte. After an error the stream has ended. A silent stream
-//! does not keep a run from ending. Reading allocates nothing.
+//! The result is a complete frame, or an error that names the number of the frame and the byte. After an error the
+//! stream counts as ended. A run can end even while a stream is silent. Reading allocates nothing.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -18,7 +18,7 @@ const LONGEST_LINE: usize = 4096;
 
 pub(super) enum ByteSource {
     File(BufReader<Patient<File>>),
-    /// Standard input, of which others may have read the beginning.
+    /// Standard input, whose beginning may already have been read by other readers.
     Standard(&'static SharedStandardInput),
     #[cfg(test)]
     Memory(Box<dyn BufRead + Send>),
@@ -64,8 +64,8 @@ pub(super) enum FrameReadError {
     #[error("{name} is empty, expected frames of {whole} bytes each; check the program that writes it")]
     Empty { name: String, whole: u64 },
     #[error(
-        "{name}, frame {frame}, byte {at}: found `{found}`, expected a line `FRAME`; check that size and format in \
-         the header are what follows, or make the file again"
+        "{name}, frame {frame}, byte {at}: found `{found}`, expected a line `FRAME`; check that the header has \
+         the size and format of the frames, or make the file again"
     )]
     NoFrame { name: String, frame: u64, at: u64, found: String },
     #[error(
@@ -80,7 +80,7 @@ pub(super) enum FrameReadError {
 /// The bytes before every frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lead {
-    /// A stream without frames is an error.
+    /// Nothing. A stream without frames is then an error.
     Nothing,
     /// A line that begins with `FRAME`.
     Line,
@@ -98,12 +98,12 @@ pub(super) struct FrameReader {
     frames: u64,
     /// The rest of the line after `FRAME`.
     line: Vec<u8>,
-    /// The frame number of a failure, and its message. The stream cannot be read beyond it.
+    /// The frame number of a failure, and its message. The stream cannot be read beyond the failure.
     failed: Option<(u64, String)>,
 }
 
 impl FrameReader {
-    /// `at` bytes of the stream have already been read.
+    /// Creates a reader for a stream of which `at` bytes have already been read.
     pub(super) fn new(
         path: &str,
         origin: ByteSource,
@@ -122,7 +122,7 @@ impl FrameReader {
     }
 
     /// The next frame, for the call of this number; `None` at the end, or if the run is `over` before the frame is
-    /// complete. A repeated call with the number of a failure fails again.
+    /// complete. A call with the number of an earlier failure fails again.
     fn next(
         &mut self,
         number: u64,
@@ -132,7 +132,8 @@ impl FrameReader {
         if let Some((failed, problem)) = &self.failed {
             return if *failed == number { Err(HandlerError::failed(problem.as_str())) } else { Ok(None) };
         }
-        // Before anything is read: without memory, the stream stays in step.
+        // The frame is lent before anything is read, so that a lack of memory leaves the stream at the start of a
+        // frame.
         let mut frame = lend(self.format, self.size)?;
         match self.begin(over) {
             Ok(true) => {}
@@ -169,7 +170,7 @@ impl FrameReader {
         HandlerError::failed(problem)
     }
 
-    /// Whether a frame begins here; reads the line before it.
+    /// Reads the line before a frame, if frames have such lines. Returns whether a frame follows.
     fn begin(&mut self, over: &dyn Fn() -> bool) -> Result<bool, FrameReadError> {
         let (mut found, mut first) = ([0; 5], 0);
         let read = match self.lead {
@@ -329,7 +330,7 @@ mod tests {
     #[test]
     fn rows_land_at_their_padded_places() {
         let pool = FramePool::new(1 << 20);
-        // 3x3 in 4:2:0: luma rows of 3, then two rows of 2 twice.
+        // A frame of 3x3 in 4:2:0 has three luma rows of 3 bytes, and two rows of 2 bytes in each chroma plane.
         let mut reader = reader(Cursor::new((1..=17).collect::<Vec<u8>>()), Lead::Nothing, Format::I420, (3, 3));
         let frame = take(&mut reader, 0, &pool).unwrap().unwrap();
         let bytes = frame.bytes();

@@ -1,7 +1,7 @@
 //! `image`: reads image files one after another.
 //!
-//! Files are in natural order, in which numbers count as numbers. Each frame has the size of its own image; probing
-//! finds the size of the first. A GIF gives all its frames, at the `fps` setting and not at its own rate. A single
+//! Files are read in natural order: `a2` comes before `a10`. Each frame has the size of its own image; probing finds
+//! the size of the first image. A GIF gives all its frames, at the `fps` setting and not at its own rate. A single
 //! image that repeats is kept in memory.
 
 use std::fs;
@@ -97,7 +97,7 @@ impl FrameHandler for Image {
                 call.send(0, frame);
                 Ok(Flow::Produced)
             }
-            // Ends the run whatever `on-error` says: every further round would be the same.
+            // This error ends the run whatever `on-error` says, because every further round would be the same.
             Ok(None) if self.is_fruitless() => Err(HandlerError::hopeless(FilesError::Fruitless {
                 pattern: self.settings.path.clone(),
                 count: self.state.files.len(),
@@ -147,7 +147,7 @@ impl Image {
         }
     }
 
-    /// Reads a file: returns its image, or `None` for a GIF, whose frames follow.
+    /// Reads a file: returns its image, or `None` for a GIF, whose frames `next_of_gif` returns.
     fn open(&mut self, at: usize, call: &Call<'_>) -> Result<Option<Frame>, PictureError> {
         let State { files, bytes, still, kept, .. } = &mut self.state;
         if let Some((size, pixels)) = kept {
@@ -170,7 +170,7 @@ impl Image {
             decode(&mut frame.fill().expect("a frame that was just lent has one holder"))
         })?;
         if self.settings.again && files.len() == 1 {
-            // Without memory for a copy, the file is decoded again.
+            // If there is no memory for a copy, the file is decoded again for every frame.
             let mut pixels = Vec::new();
             if NoMemory::reserve(&mut pixels, frame.bytes().len()).is_ok() {
                 pixels.extend_from_slice(&frame.bytes());
@@ -180,7 +180,7 @@ impl Image {
         Ok(Some(frame))
     }
 
-    /// The next frame of the open GIF. At its end returns `None` and closes it.
+    /// The next frame of the open GIF. At the end of the GIF returns `None`. The end and an error close the GIF.
     fn next_of_gif(&mut self, call: &Call<'_>) -> Result<Option<Frame>, String> {
         let name = self.state.files[self.state.next - 1].display();
         let Some(gif) = &mut self.state.gif else { return Ok(None) };
@@ -211,7 +211,7 @@ fn files(pattern: &str) -> Result<Vec<PathBuf>, FilesError> {
         ListError::Pattern { problem, .. } => FilesError::Pattern { pattern: pattern.to_owned(), problem },
         ListError::Unreadable { path, error } => FilesError::Unreadable { path: path.display().to_string(), error },
     })?;
-    // Of several files, each is checked when its turn comes.
+    // Only a single file is checked here. Each file that matches a pattern is checked when it is read.
     if let [only] = &found[..]
         && only == Path::new(pattern)
     {

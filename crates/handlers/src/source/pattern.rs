@@ -1,4 +1,4 @@
-//! `pattern`: generates moving test images. A frame follows from the settings and its number alone.
+//! `pattern`: generates moving test images. A frame depends only on the settings and its number.
 
 use vramp_kernels::head::{Head, ball, bars, checker, disc, gradient, noise, solid};
 use vramp_kernels::pixel::glyphs::GLYPHS;
@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// A flat colour costs little more than the store; noise hashes every pixel twice.
+/// Work per pixel. A flat colour costs little more than storing it; noise computes two hashes for every pixel.
 fn work(settings: &catalog::SettingValues) -> f64 {
     match settings.text("kind") {
         Some("noise") => 3.0,
@@ -159,7 +159,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 const LABEL_PX: u32 = 24;
 
-/// The coverage of the label of a ball.
+/// Size of the coverage of the label, which only kind=ball has.
 fn small_bytes(settings: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     let labelled = settings.word("kind") == Some("ball") && settings.get("label") == Some(&Value::Bool(true));
     if labelled { coverage_bytes([(20, LABEL_PX)].into_iter(), frame) } else { 0 }

@@ -1,5 +1,5 @@
 //! `video`: decodes a file or an address with an ffmpeg process, which sends raw 4:2:0 frames through a pipe. Nearly
-//! all video is 4:2:0 inside.
+//! all video is stored as 4:2:0.
 
 use vramp_plan::Format;
 use vramp_plan::catalog::{Class, Entry, Output, PathUse, PortMedia, RateRule, Setting, SizeRule, Units, Work};

@@ -47,7 +47,7 @@ struct State {
 impl FrameHandler for Y4mSource {
     fn start(&mut self) -> Result<(), HandlerError> {
         let Settings { given, path, planned, tags } = &self.settings;
-        // For standard input the probe remembers the header; for a file it reads it again.
+        // The probe remembers the header of standard input, and reads the header of a file again.
         let probed = probe::y4m(given).map_err(|error| HandlerError::failed(error.to_string()))?;
         let found = probed.tags.as_deref().cloned().unwrap_or_default();
         let Some((format, size)) = probed.format.zip(probed.size) else {

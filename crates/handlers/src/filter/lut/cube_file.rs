@@ -1,10 +1,10 @@
 //! The parser for `.cube` files: colour tables as text.
 //!
-//! An entry is three numbers on a line, red fastest. If both sizes are given, the curves come first, in the file and in
-//! the lookup: that is how shapers before a cube are written.
+//! An entry is a line of three numbers. In a cube, red changes fastest from entry to entry. If a file has curves and a
+//! cube, the curves come first, in the file and in the lookup; such curves are called shapers.
 //!
 //! A file is read line by line, and a line has at most [`MOST_LINE_BYTES`]. Memory grows with the entries that exist,
-//! not with the announced ones. Every error names its line.
+//! not with the announced number of entries. Every error names its line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 use vramp_files::open_regular;
 use vramp_kernels::pixel::cube::{MOST_ALONG, MOST_VALUE};
 
-/// The content of a file: at least one of the two.
+/// The content of a file: curves, a cube, or both.
 #[derive(Debug, PartialEq)]
 pub(super) struct CubeFile {
     pub(super) curves: Option<Curves>,
@@ -32,7 +32,7 @@ pub(super) struct Cube {
     pub(super) entries: Vec<[f32; 3]>,
 }
 
-/// The values of the first and the last entry along an axis.
+/// The input values of the first and the last entry along an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Domain {
     min: f64,
@@ -42,7 +42,7 @@ pub(super) struct Domain {
 impl Domain {
     const FULL: [Domain; 3] = [Domain { min: 0.0, max: 1.0 }; 3];
 
-    /// The position of a value between the first entry, 0, and the last, 1.
+    /// The position of a value: 0 is the first entry, and 1 the last entry.
     pub(super) fn place(self, v: f64) -> f64 {
         ((v - self.min) / (self.max - self.min)).clamp(0.0, 1.0)
     }
@@ -78,7 +78,7 @@ pub(super) enum Problem {
     NoText,
     #[error(
         "`{0}` is not a keyword of a .cube file; use TITLE, DOMAIN_MIN, DOMAIN_MAX, LUT_1D_SIZE, LUT_3D_SIZE, \
-             LUT_1D_INPUT_RANGE and LUT_3D_INPUT_RANGE are"
+             LUT_1D_INPUT_RANGE or LUT_3D_INPUT_RANGE"
     )]
     NoKeyword(String),
     #[error("{keyword} comes after the first entry; keywords must come first")]
@@ -103,7 +103,7 @@ pub(super) enum Problem {
     TooMany { wanted: u64 },
 }
 
-/// Lines are three numbers, a keyword, a title or a comment.
+/// Maximum length of a line, which holds an entry, a keyword, a title or a comment.
 const MOST_LINE_BYTES: u64 = 4096;
 const MOST_IN_CURVE: u32 = 65_536;
 
@@ -115,7 +115,7 @@ const DOMAINS: [&str; 2] = ["DOMAIN_MIN", "DOMAIN_MAX"];
 impl CubeFile {
     pub(super) fn read(path: &str) -> Result<CubeFile, CubeError> {
         let unreadable = |error| CubeError::Unreadable { path: path.to_owned(), error };
-        // Not a device, which may never end.
+        // A device is refused, because it may never end.
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(CubeError::NoFile { path: path.to_owned() });
         }
@@ -159,7 +159,7 @@ impl CubeReader {
         match word.chars().next() {
             None | Some('#') => Ok(()),
             Some(first) if first.is_ascii_digit() || "+-.".contains(first) => self.entry(text),
-            // A number, so the line is an entry, perhaps an invalid one.
+            // `nan` and `inf` are numbers too, so the line is an entry, though an invalid one.
             _ if word.parse::<f64>().is_ok() => self.entry(text),
             _ => self.keyword(word, rest),
         }
@@ -237,7 +237,7 @@ impl CubeReader {
         for (given, (min, max)) in given.iter_mut().zip(min.into_iter().zip(max)) {
             *given = domain(min, max)?;
         }
-        // The domain applies to the input, so to the curves if there are any.
+        // The domain applies to the input of the curves, or of the cube if there are no curves.
         let [of_curves, of_cube] = match self.sizes[0] {
             Some(_) => [given, Domain::FULL],
             None => [Domain::FULL, given],
@@ -258,7 +258,7 @@ fn numbers<const N: usize>(what: &'static str, text: &str) -> Result<[f64; N], P
     for found in &mut found {
         *found = words.next().and_then(|word| word.parse().ok()).filter(|v: &f64| v.is_finite()).ok_or_else(wrong)?;
     }
-    // A comment may follow.
+    // A comment may follow the numbers.
     words.next().is_none_or(|word| word.starts_with('#')).then_some(found).ok_or_else(wrong)
 }
 
@@ -268,7 +268,7 @@ fn domain(min: f64, max: f64) -> Result<Domain, Problem> {
 
 /// The beginning of a text, for messages.
 fn shortened(text: &str) -> String {
-    // Escaped: the content of a file must not control the terminal.
+    // The text is escaped, because the content of a file must not control the terminal.
     text.chars().take(60).flat_map(char::escape_debug).collect()
 }
 

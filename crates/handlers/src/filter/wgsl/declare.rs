@@ -1,4 +1,4 @@
-//! Reads the shader of a `wgsl` handler and its settings, before anything is planned.
+//! Reads the shader of a `wgsl` handler and the settings that the shader declares, before anything is planned.
 //!
 //! `vramp_kernels::own` analyses the WGSL. A file is read up to a limit; an error names the file, the line and the
 //! column.

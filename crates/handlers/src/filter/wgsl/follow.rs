@@ -1,12 +1,12 @@
 //! Reloading: watches a shader's file while it is edited.
 //!
-//! A thread checks the file's modification time ten times a second, and reads the file once it has settled. Polling
-//! costs less than a notification library and works on every file system. Files that are replaced by others, as editors
-//! do, are found too. The thread ends with the handler.
+//! A thread checks the file's modification time ten times a second, and reads the file once that time has stopped
+//! changing. Polling costs less than a notification library and works on every file system. A file that an editor
+//! replaces by a new file is noticed too. The thread ends with the handler.
 //!
-//! Before each frame the fusion group asks its members for a successor, compiles the kernels of the whole group on
-//! another thread, and swaps member, layout and kernels together between two frames. A text with an error, or one that
-//! would need another plan, changes nothing.
+//! Before each frame the fusion group asks its members for a successor. If a member has one, the group compiles its
+//! kernels on another thread, and swaps member, layout and kernels together between two frames. A text with an error,
+//! or a text that would need another plan, changes nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ impl Following {
     /// Starts to watch a file that contained this text. `None` if no thread can be started.
     pub(super) fn begin(path: &str, text: &str, own: &Own, settings: &SettingValues) -> Option<Arc<Following>> {
         let following = Arc::new(Following { changed: AtomicBool::new(false), found: Mutex::new(None) });
-        // A value that equals the default may change with the text; any other was given by the user.
+        // A value that equals the default may change with the text; any other value was given by the user.
         let is_given = |key: &str, value: &Value| {
             let member = own.members().iter().find(|member| member.name == key);
             member.is_some_and(|member| declare::default(member).as_ref() != Ok(value))

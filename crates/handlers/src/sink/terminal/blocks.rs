@@ -26,8 +26,8 @@ pub(super) enum Colours {
 }
 
 impl Colours {
-    /// The colours that environment variables indicate. Most terminals show all colours and few say so, especially over
-    /// ssh, where `COLORTERM` is lost; so only terminals known for fewer colours get fewer.
+    /// The colours that environment variables indicate. Most terminals show all colours, but few report it, especially
+    /// over ssh, where `COLORTERM` is lost. So only terminals that are known to have fewer colours get fewer.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Colours {
         let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
         let terminal = variable("TERM").unwrap_or_default();
@@ -57,11 +57,11 @@ struct Pen {
 }
 
 impl Blocks {
-    /// The bytes that draw an image into a window, over the previous one.
+    /// The bytes that draw an image into a window, over the previous image.
     pub(super) fn paint(&mut self, picture: &Shrunk, window: Size, colours: Colours) -> &[u8] {
         self.text.clear();
         let Some(size) = picture.size() else { return &self.text };
-        // Synchronized output: supporting terminals show the image at once, others ignore it.
+        // Synchronized output: supporting terminals show the image at once, other terminals ignore the sequence.
         self.add("\x1b[?2026h");
         match self.there {
             None => self.add("\x1b[?25l\r"),
@@ -129,7 +129,7 @@ impl Blocks {
     }
 }
 
-/// The nearest of 256 colours: one of the cube, or one of the greys if that is nearer.
+/// The nearest of 256 colours: a colour of the cube, or a grey if a grey is nearer.
 fn in_table(colour: [u8; 3]) -> u8 {
     let apart =
         |one: [u8; 3]| -> i32 { one.iter().zip(colour).map(|(a, b)| (i32::from(*a) - i32::from(b)).pow(2)).sum() };

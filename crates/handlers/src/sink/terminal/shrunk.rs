@@ -1,12 +1,13 @@
 //! A frame scaled to the size of a terminal, in which one character holds two pixels.
 //!
 //! Each pixel is the mean of a few samples, so the cost depends on the window and not on the frame. Proportions are
-//! kept to half a pixel. Transparent pixels show black. Equal sizes reuse memory.
+//! kept to half a pixel. Transparent pixels show black. Frames of equal size reuse memory.
 
 use vramp_plan::Size;
 
-/// Maximum number of samples per axis of a pixel. Sixteen samples per pixel flicker no more than the mean of all, and a
-/// frame that is not drawn costs 0.1 ms instead of a pass over the whole frame.
+/// Maximum number of samples of a pixel along each axis. The mean of sixteen samples flickers no more than the mean of
+/// all pixels of the frame in that place, and a frame that is not drawn costs 0.1 ms instead of a pass over the whole
+/// frame.
 const MOST_SAMPLES: u32 = 4;
 
 #[derive(Default)]
@@ -15,7 +16,7 @@ pub(super) struct Shrunk {
     pixels: Vec<[u8; 3]>,
     /// The frame size and the window that the samples were computed for.
     made_for: Option<(Size, Size)>,
-    /// Sample positions within a row and among rows, with the same number for each pixel.
+    /// Columns and rows of the samples. All pixels have the same number of columns and the same number of rows.
     columns: Vec<usize>,
     rows: Vec<usize>,
 }
@@ -77,7 +78,8 @@ fn fit(frame: Size, window: Size) -> Size {
     Size { width: wide as u32, height: high as u32 }
 }
 
-/// The source positions of each of `to` pixels among `from`: in the middle of equal parts.
+/// The sample positions for `to` pixels in a line of `from` pixels. The line is divided into equal parts, one per
+/// sample, and each position is in the middle of its part.
 fn samples(from: u32, to: u32, places: &mut Vec<usize>) {
     let count = to * from.div_ceil(to).min(MOST_SAMPLES);
     let place = |at: u32| ((2 * u64::from(at) + 1) * u64::from(from) / (2 * u64::from(count))) as usize;
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn pixels_are_means_of_what_is_below_them() {
         let mut small = Shrunk::default();
-        // Four by four pixels with quarters of one colour each, for a window of two characters in one line.
+        // Four by four pixels with one colour in each quarter, for a window of two characters in one line.
         let colours = [[10, 20, 30, 255], [40, 50, 60, 255], [200, 100, 0, 128], [9, 9, 9, 0]];
         let frame: Vec<u8> = (0..16).flat_map(|at| colours[at / 8 * 2 + at % 4 / 2]).collect();
         small.take(&frame, size(4, 4), size(2, 2));

@@ -1,7 +1,7 @@
-//! Listing a folder of tensors in order of use. Files are not opened or removed here.
+//! Listing a folder of tensors in order of use. This module neither opens nor removes files.
 //!
-//! There is no index file that could disagree with the folder. The modification time of a file is its last use, which
-//! survives restarts.
+//! There is no index file that could disagree with the folder. The modification time of a file records its last use, so
+//! that the order survives restarts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct ShelfFile {
 pub(super) struct FolderContents {
     /// Least recently used first.
     pub(super) places: Vec<ShelfFile>,
-    /// Left by puts that did not finish.
+    /// Files left by puts that did not finish.
     pub(super) unfinished: Vec<PathBuf>,
     /// Files that were set aside to make room.
     pub(super) aside: Vec<PathBuf>,

@@ -81,7 +81,7 @@ pub struct Adapted<R> {
     pub results: Vec<R>,
     /// The chunk size at the end.
     pub chunk: usize,
-    /// How often the chunk was halved for lack of memory.
+    /// How many times the chunk was halved for lack of memory.
     pub halved: usize,
 }
 

@@ -18,7 +18,7 @@ use crate::ops::expr::Expr;
 use crate::ops::reduction::Reduction;
 use crate::ops::tensor::{Handle, Tensor};
 
-/// The default number of tensors of a batch that are computed together.
+/// The default number of tensors that are computed together in a batch.
 pub const DEFAULT_CHUNK: usize = 100;
 
 /// Transfers and batches in one context.

@@ -19,7 +19,7 @@ use crate::ops::error::TensorError;
 /// Requirements for a device. Defaults to the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DeviceRequest {
-    /// Requests a GPU. The other fields apply only then.
+    /// Requests a GPU. The other fields apply only if this is true.
     pub prefer_gpu: bool,
     /// The minimum memory of the GPU.
     pub min_memory_bytes: Option<u64>,
@@ -65,7 +65,7 @@ pub struct DeviceSelector {
     context: Context,
     choice: Choice,
     sink: Sink,
-    /// Locked during a selection, so that the flags always match the device.
+    /// Locked during a selection, so that flags and device change together.
     flags: Mutex<FeatureFlags>,
 }
 
@@ -76,12 +76,12 @@ impl Default for DeviceSelector {
 }
 
 impl DeviceSelector {
-    /// For a new context, which is on the CPU.
+    /// A selector for a new context, which is on the CPU.
     pub fn new() -> DeviceSelector {
         DeviceSelector::of(&Context::on_host())
     }
 
-    /// For an existing context, which stays where it is until a selection.
+    /// A selector for an existing context. The context stays on its device until one is selected.
     pub fn of(context: &Context) -> DeviceSelector {
         let flags = if context.device().is_some() { FeatureFlags::GPU } else { FeatureFlags::CPU };
         let (choice, sink) = (Device::choose(), Sink::default());

@@ -13,7 +13,7 @@ const KEPT: usize = 1000;
 /// What a measured time covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measured {
-    /// From the call until it returned. Device work may still be in flight.
+    /// From the call until the operation returned. Device work may still be in flight.
     UntilReturned,
     /// From the call, with an idle device, until the device has completed all the work.
     UntilDone,

@@ -31,7 +31,7 @@ pub enum Priority {
     Memory,
 }
 
-/// Collects the settings of a store; ends in [`StoreBuilder::build`].
+/// Collects the settings of a store. [`StoreBuilder::build`] makes the store.
 pub struct StoreBuilder {
     context: Option<Context>,
     kept: StoreSettings,

@@ -28,7 +28,7 @@ impl Layers {
         Layers { layers: vec![Layer { range: (0, bytes), missed }] }
     }
 
-    /// Adds a layer on top. It must not have missed more writes than the layers below.
+    /// Adds a layer on top. The new layer must not have missed more writes than the layers below.
     pub(super) fn add(&mut self, range: (usize, usize), missed: Option<u64>) {
         debug_assert!(self.layers.iter().all(|below| age(missed) <= age(below.missed)));
         self.layers.push(Layer { range, missed });

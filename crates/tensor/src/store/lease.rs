@@ -31,7 +31,7 @@ impl Store {
             let mut books = self.books()?;
             let lease = books.ledger.get(name, model)?.payload.lease();
             books.ledger.touch(name, now);
-            lease.expect("what is in the books is open")
+            lease.expect("an owner in the books is open")
         };
         let lease = TensorLease { lease: Some(lease), name: name.to_owned(), store: self.downgrade() };
         // `check_there` takes the lock that a move of the values holds. When it returns, a move that began before the

@@ -39,7 +39,7 @@ pub struct ModelReleased {
     pub tensors: usize,
     /// The number of holds that were removed.
     pub holds: u64,
-    /// Memory that no model holds any more. It is freed when it is due.
+    /// Bytes of memory that no model holds any more. The memory is freed when its tensors are due.
     pub idle_bytes: u64,
 }
 

@@ -33,7 +33,8 @@ impl Store {
         self.enter(&[(name, &tensor)], producer, consumers)
     }
 
-    /// Registers a tensor without a copy. Writes through `tensor` are visible under the name, and the reverse.
+    /// Registers a tensor without a copy. The name and `tensor` share their values, so writes through one are visible
+    /// through the other.
     pub fn register_tensor(
         &self,
         name: &str,

@@ -1,6 +1,6 @@
 //! Persisting named tensors in the store's folder, and loading them in this or a later process.
 //!
-//! The folder keeps the quota and the order of eviction.
+//! The folder enforces the quota and decides the order of eviction.
 //!
 //! Values are read from their file and uploaded in parts of 4 MB, without a copy of the whole tensor on the host. Files
 //! are read and not mapped: if another program truncates the file meanwhile, a read returns an error, but access to a
@@ -44,7 +44,7 @@ pub struct Persisted {
 pub struct Restored {
     /// The names that were registered.
     pub tensors: Vec<String>,
-    /// Bytes of their values.
+    /// Bytes of the values of these tensors.
     pub bytes: u64,
     /// Tensors that could not be registered, and why, for example because the name is taken.
     pub failed: Vec<(String, StoreError)>,

@@ -1,4 +1,4 @@
-//! Memory report of a store: totals, per model and per tensor.
+//! Memory report of a store: overall, per model and per tensor.
 //!
 //! Bytes are those actually allocated on each side. Memory that several tensors share is counted once in every total.
 

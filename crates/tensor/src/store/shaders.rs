@@ -56,7 +56,7 @@ impl Store {
         let variables: Vec<&str> = run.inputs.iter().map(|(variable, _)| *variable).collect();
         let shapes: Vec<(&str, &[usize])> =
             run.outputs.iter().map(|(variable, _, shape)| (*variable, *shape)).collect();
-        // Names in the order in which the outputs were declared, like the tensors.
+        // The names are in the order in which the outputs were declared, as are the tensors that the shader returns.
         let mut outs: Vec<&str> = Vec::new();
         for declared in shader.own().outputs() {
             let given = run.outputs.iter().find(|(variable, ..)| *variable == declared.name);

@@ -4,8 +4,8 @@
 //! the books are locked, and no tensor is dropped, because dropping takes the tensor's own lock. The module header of
 //! `store` has the lock order.
 //!
-//! Invariants: a disposed store holds no tensors, and its calls return an error. The background thread ends with the
-//! store.
+//! Invariants: a disposed store holds no tensors, and calls that can fail return an error. The background thread ends
+//! with the store.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use crate::ops::tensor::Tensor;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::store::files::TensorFolder;
 
-/// Named tensors that models own and share. Clones are the same store.
+/// Named tensors that models own and share. Clones refer to the same store.
 ///
 /// ```
 /// use vramp_tensor::{Context, Store};
@@ -212,7 +212,7 @@ impl WeakStore {
 /// A handle to a tensor in the books. It is cloned through a lease that ends at once. The end of that lease never drops
 /// the tensor, because the owner in the books is still open.
 pub(super) fn peek(held: &LeaseOwner<Tensor>) -> Tensor {
-    Tensor::clone(&held.lease().expect("what is in the books is open"))
+    Tensor::clone(&held.lease().expect("an owner in the books is open"))
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

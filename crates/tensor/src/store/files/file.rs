@@ -57,7 +57,7 @@ enum FileBytes {
     Copied(Vec<u8>),
 }
 
-/// Reading a header fails because of the file or because of its content.
+/// The reason why a header cannot be read: an error of the file, or an error in its content.
 enum HeaderReadError {
     File(FileError),
     Header(HeaderError),
@@ -203,7 +203,7 @@ impl<'a> FileTensor<'a> {
         self.range.1 - self.range.0
     }
 
-    /// Its values, little-endian, without gaps.
+    /// The tensor's values, little-endian, without gaps.
     pub fn read(&self) -> Result<Vec<u8>, FileError> {
         let mut values = vec![0; self.bytes() as usize];
         self.read_at(0, &mut values)?;
@@ -220,7 +220,7 @@ impl<'a> FileTensor<'a> {
         self.file.read_at(self.range.0 + start, into)
     }
 
-    /// Its values in place, if the file is mapped or in memory. They may be unaligned.
+    /// The tensor's values in place, if the file is mapped or in memory. The values may be unaligned.
     pub fn shown(&self) -> Option<&'a [u8]> {
         Some(&self.file.in_memory()?[self.range.0 as usize..self.range.1 as usize])
     }

@@ -5,7 +5,7 @@
 //!
 //! Invariants: after a put, the files are within the quota. A replaced tensor counts once. A failed put evicts no
 //! tensor: files that make room are set aside, and removed only after the new file has its name. A process killed
-//! during a put may leave the folder over its quota until the next put. The old files stay while a new one is written,
+//! during a put may leave the folder over its quota until the next put. The old files stay while a new file is written,
 //! so the disk needs room for the quota and one tensor.
 //!
 //! Processes may share a folder. Writers take turns through a lock on the file `lock`. Readers need no lock, since
@@ -47,7 +47,7 @@ pub struct PutOutcome {
     pub file_bytes: u64,
     /// Evicted tensors, least recently used first. Unreadable files are listed by path.
     pub evicted: Vec<String>,
-    /// Identifies this put among those of all processes. Stored in the file's metadata as `put`.
+    /// Identifies this put among the puts of all processes. The mark is stored in the file's metadata under `put`.
     pub mark: String,
 }
 
@@ -125,7 +125,7 @@ impl TensorFolder {
             return Err(other);
         }
         let failed = |error| FileError::writing(&path, needed_bytes, &error);
-        // The whole file is on disk before any other is removed, so a full disk evicts no tensor.
+        // The whole new file is written before any other file is set aside, so a full disk evicts no tensor.
         let temporary = plan.fill(&path, OF_A_PUT, &headings, |_| Ok::<_, FileError>(Cow::Borrowed(tensor.bytes)))?;
         let mut shelf = FolderContents::look(&self.path)?;
         settle(&temporary, Some(self.use_after(shelf.newest()))).map_err(failed)?;
@@ -157,8 +157,8 @@ impl TensorFolder {
     pub fn remove(&self, name: &str) -> Result<bool, FileError> {
         let path = self.place(name);
         let _turn = self.turn()?;
-        // A killed process may have set the file aside. If it were not restored before it is removed, it would reappear
-        // later.
+        // A killed process may have set the file aside. `tidy` restores it, so that it is removed below and does not
+        // reappear later.
         self.tidy()?;
         match open_as(&path, name) {
             Err(FileError::NotThere { .. }) => Ok(false),
@@ -261,7 +261,7 @@ impl TensorFolder {
 /// The metadata key of a file's mark.
 const MARK: &str = "put";
 
-/// A mark that no other put has: time, process and a counter, of constant length.
+/// A mark that no other put has. It consists of the time, the process and a counter, and has a constant length.
 fn new_mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

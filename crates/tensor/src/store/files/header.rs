@@ -4,12 +4,12 @@
 //! `name: {dtype, shape, data_offsets}`, with an optional `__metadata__`. In this module, types are names and shapes
 //! are lists; the module `file` converts them to the types and shapes of tensors.
 //!
-//! Invariants: in a header that was read, every tensor is inside the file, none overlap, and no bytes between them are
-//! unclaimed. If the type of a tensor is known, its shape matches its length in bytes.
+//! Invariants: in a header that was read, every tensor is inside the file, no two tensors overlap, and every byte after
+//! the header belongs to a tensor. If the type of a tensor is known, its shape matches its length in bytes.
 //!
 //! The text is read with `serde_json` and not with the `safetensors` crate (0.8.0), which the tests use for comparison.
-//! That crate accepts duplicate names, reports an unknown type as bad JSON, and adds the offsets of a hostile header
-//! until they wrap.
+//! That crate accepts duplicate names, reports an unknown type as bad JSON, and lets sums of the offsets in a hostile
+//! header overflow.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -194,8 +194,8 @@ fn read_object(text: &str) -> Result<Header, HeaderError> {
     header.map_err(|error| refused.unwrap_or_else(|| not_json(text, &error)))
 }
 
-/// Converts an error of `serde_json`, and its line and column to an offset into the header. The offset is that of the
-/// unexpected byte, or of the end of a value of the wrong type.
+/// Converts an error of `serde_json`. Its line and column become an offset into the header: that of the unexpected
+/// byte, or of the end of a value of the wrong type.
 fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
     let unread = usize::from(error.is_syntax() && error.column() > 0);
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
@@ -205,8 +205,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
     HeaderError::NotJson { at, problem: problem.strip_suffix(&place).unwrap_or(&problem).to_owned() }
 }
 
-// The seeds below read the three kinds of objects in a header. Errors of serde are text, so typed errors are passed
-// through `refused`.
+// The seeds below read the three kinds of objects in a header, and the list of axes. Errors of serde are text, so typed
+// errors are passed through `refused`.
 
 struct HeaderSeed<'a> {
     refused: &'a mut Option<HeaderError>,

@@ -44,7 +44,7 @@ impl FolderContents {
                 // Skip directories: they are not ours, and could not be renamed to a tensor's file.
                 shelf.aside.extend(is_file().then(|| found.path()));
             } else if file_name::is_ours(name) {
-                // Another process may have removed it since.
+                // Another process may have removed the file since.
                 let Ok(about) = found.metadata() else { continue };
                 // A directory is not a tensor, and removing it would free nothing.
                 if about.is_dir() {

@@ -3,8 +3,8 @@
 //! Names and header are checked before the first byte is written. Values are not collected: the values of each tensor
 //! are fetched when it is their turn, checked against the shape, and written without another copy.
 //!
-//! Invariants: the target name refers either to the old file or to the complete new one. Values start at a multiple of
-//! their size.
+//! Invariants: the target name refers either to the old file or to the complete new one. The values of a tensor start
+//! at a multiple of the size of one value.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -66,7 +66,8 @@ impl WritePlan {
         metadata: BTreeMap<String, String>,
     ) -> Result<WritePlan, FileError> {
         let mut order: Vec<usize> = (0..headings.len()).collect();
-        // Wide types first. The values start at a multiple of 8, so each tensor then starts at a multiple of its size.
+        // Wide types first. The values start at a multiple of 8, so each tensor then starts at a multiple of the size
+        // of its values.
         order.sort_by_key(|at| (usize::MAX - headings[*at].dtype.bytes(), headings[*at].name));
         let mut header = Header { metadata, ..Header::default() };
         let mut start = 0;

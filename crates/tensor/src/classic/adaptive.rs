@@ -1,7 +1,7 @@
 //! Batch sizes that fit the available memory.
 //!
-//! Memory is not reserved: other code may take it in between. Work that runs out of memory is therefore retried with
-//! half the batch.
+//! The memory of a batch is not reserved, so other code may take it before the batch runs. Work that runs out of memory
+//! is therefore retried with half as many items.
 //!
 //! Invariants: a batch has at least one item. Each item has one result, in order. Any error other than out of memory is
 //! returned at once.
@@ -15,7 +15,7 @@ use crate::ops::error::{ErrorKind, TensorError};
 /// Rules for the size of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRules {
-    /// The share of the available memory for items. The rest is for the results of ops.
+    /// The percentage of the available memory that is used for items. The rest is for the results of ops.
     pub share_percent: u64,
     /// The maximum number of items in a batch.
     pub most: usize,
@@ -28,7 +28,7 @@ impl Default for BatchRules {
 }
 
 impl BatchRules {
-    /// The number of items in a batch, at least 1. 100 if the available memory is unknown.
+    /// The number of items in a batch, at least 1. If the available memory is unknown, this assumes that 100 items fit.
     pub fn size(&self, item_bytes: u64, available: &Readout<u64>) -> usize {
         let fitting = match available.value() {
             Some(bytes) => u128::from(bytes) * u128::from(self.share_percent) / 100 / u128::from(item_bytes.max(1)),
@@ -43,8 +43,9 @@ pub fn adaptive_batch(item_bytes: u64, available: &Readout<u64>) -> usize {
     BatchRules::default().size(item_bytes, available)
 }
 
-/// Bytes that tensors of a context can still use on its side: the rest of the budget, but no more than a given reading
-/// of its device reports as free.
+/// The number of bytes that tensors of a context can still use on its device, or on the host if it has no device. This
+/// is the rest of the pool's budget. If a reading of the device is given, the result is at most the memory that is free
+/// according to that reading.
 pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> Readout<u64> {
     let Some(device) = context.device() else {
         return match context.pool().available_bytes() {
@@ -59,7 +60,7 @@ pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> R
     let Some(AdapterReading { memory_bytes, used_bytes, .. }) = reading else { return Readout::is(left, budget) };
     match (memory_bytes, used_bytes) {
         (Readout::Is { value: has, from, doubt }, Readout::Is { value: used, doubt: also, .. }) => {
-            // The reading counts pooled memory as used, but it can be lent again.
+            // The reading counts pooled memory as used, but pooled memory can be lent again.
             let free = has.saturating_sub(*used) + pool.pooled_bytes;
             if free >= left {
                 return Readout::is(left, budget);
@@ -76,16 +77,16 @@ pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> R
 /// The result of [`run_adaptive`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adapted<R> {
-    /// One per item, in order.
+    /// One result per item, in order.
     pub results: Vec<R>,
     /// The chunk size at the end.
     pub chunk: usize,
-    /// How often the chunk was halved for lack of memory.
+    /// How many times the chunk was halved for lack of memory.
     pub halved: usize,
 }
 
-/// Runs work over all items, initially `most` at once. When memory runs out, retries with half as many, down to one;
-/// completed results are kept. The work must return one result per item of its chunk.
+/// Runs work over all items, initially `most` items at once. When memory runs out, retries with half as many items,
+/// down to one item. Completed results are kept. The work must return one result per item of its chunk.
 pub fn run_adaptive<T, R>(
     items: &[T],
     most: usize,

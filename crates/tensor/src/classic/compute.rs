@@ -2,8 +2,9 @@
 //!
 //! Uploaded tensors are tracked, so that `release` can free them.
 //!
-//! Invariants: a transfer has completed when it returns; a failure is reported to the sink and returned as an error. A
-//! batch has one result per tensor, in order, and is read back in one transfer. Intermediates are freed.
+//! Invariants: a transfer has completed when its function returns. A failed transfer is reported to the sink and
+//! returned as an error. A batch has one result per tensor, in order, and all results are read back in one transfer.
+//! Intermediates are freed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,7 +18,7 @@ use crate::ops::expr::Expr;
 use crate::ops::reduction::Reduction;
 use crate::ops::tensor::{Handle, Tensor};
 
-/// The default number of tensors of a batch that are computed together.
+/// The default number of tensors that are computed together in a batch.
 pub const DEFAULT_CHUNK: usize = 100;
 
 /// Transfers and batches in one context.
@@ -45,15 +46,15 @@ impl Compute {
         }
     }
 
-    /// The number of tensors computed together, at least 1. Defaults to 100. Results do not depend on it.
+    /// The number of tensors computed together, at least 1. Defaults to 100. Results do not depend on this number.
     #[must_use]
     pub fn with_chunk(mut self, tensors: usize) -> Self {
         self.chunk = tensors.max(1);
         self
     }
 
-    /// Whether uploaded values stay on the host too. This doubles the memory but survives the loss of the device.
-    /// Defaults to false.
+    /// Whether uploaded values stay on the host too. This doubles the memory, but the values survive the loss of the
+    /// device. Defaults to false.
     #[must_use]
     pub fn with_host_copies(mut self, keep: bool) -> Self {
         self.keeps_host_copies = keep;
@@ -113,8 +114,8 @@ impl Compute {
         })
     }
 
-    /// Runs work over items in chunks that fit the memory. Like [`run_adaptive`], starting from [`available_bytes`] of
-    /// this context.
+    /// Runs work over items in chunks that fit the memory. Like [`run_adaptive`], with a first chunk that fits
+    /// [`available_bytes`] of this context.
     pub fn run_adaptive<T, R>(
         &self,
         items: &[T],
@@ -126,13 +127,13 @@ impl Compute {
         run_adaptive(items, most, work)
     }
 
-    /// Frees the values of a tensor. Repeating it has no effect.
+    /// Frees the values of a tensor. Disposing of a tensor again has no effect.
     pub fn dispose(&self, tensor: &Tensor) {
         tensor.dispose();
     }
 
-    /// Frees all tensors it has uploaded, even if handles to them exist, and all pooled memory. Later calls return an
-    /// error; releasing again has no effect.
+    /// Frees all tensors that this instance has uploaded, even if handles to them exist, and all pooled memory. Later
+    /// calls of other functions return an error; releasing again has no effect.
     pub fn release(&self) {
         let all = {
             // `send` takes the same lock at its end: an upload in progress is either in the list or sees the flag.
@@ -145,7 +146,8 @@ impl Compute {
         for handle in all.iter().filter_map(Weak::upgrade) {
             handle.dispose();
         }
-        // Waits, because buffers in use return to the pool when the device is done. A failed device has none to return.
+        // Waits, because buffers in use return to the pool only when the device has finished. The result is ignored: a
+        // failed device has no buffers to return.
         let _ = self.context.finish();
         self.context.trim();
     }
@@ -154,13 +156,13 @@ impl Compute {
         let tensor = self.context.tensor(values, &[values.len()])?;
         leave_scopes(tensor.handle());
         tensor.settle()?;
-        // Otherwise values are uploaded with the first op, and a failure would be reported there.
+        // Waits for the upload here, so that a failure is reported by this call and not by the first op.
         self.context.finish()?;
         if !self.keeps_host_copies {
             tensor.storage().leave_host();
         }
         let mut sent = self.sent();
-        // If this was released meanwhile, the tensor would never be freed.
+        // If the instance was released meanwhile, the upload fails: `release` would never free this tensor.
         self.check("transfer_to_gpu")?;
         if sent.len() == sent.capacity() {
             sent.retain(|handle| handle.strong_count() > 0);

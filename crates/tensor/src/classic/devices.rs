@@ -1,8 +1,8 @@
 //! Choosing the device of a context by preference.
 //!
-//! `vramp_gpu` picks among adapters, by the readings that its [`Choice`] has.
+//! `vramp_gpu` chooses among the adapters, with the readings that its [`Choice`] provides.
 //!
-//! Invariants: the request is met, or there is a warning and the CPU is used. The active device is where ops run.
+//! Invariants: either the request is met, or a warning is reported and the CPU is used. Ops run on the active device.
 //! Tensors keep their values when the device changes.
 
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::ops::error::TensorError;
 /// Requirements for a device. Defaults to the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DeviceRequest {
-    /// Requests a GPU. The other fields apply only then.
+    /// Requests a GPU. The other fields apply only if this is true.
     pub prefer_gpu: bool,
     /// The minimum memory of the GPU.
     pub min_memory_bytes: Option<u64>,
@@ -55,7 +55,7 @@ pub struct Selected {
     /// Where ops run from now on.
     pub device: ActiveDevice,
     pub why: String,
-    /// Requirements that are not met, or not for certain.
+    /// Requirements that are not met or cannot be verified, and values that were lost.
     pub warnings: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub struct DeviceSelector {
     context: Context,
     choice: Choice,
     sink: Sink,
-    /// Locked during a selection, so that flags and device match.
+    /// Locked during a selection, so that flags and device change together.
     flags: Mutex<FeatureFlags>,
 }
 
@@ -76,20 +76,20 @@ impl Default for DeviceSelector {
 }
 
 impl DeviceSelector {
-    /// For a new context, which is on the CPU.
+    /// A selector for a new context, which is on the CPU.
     pub fn new() -> DeviceSelector {
         DeviceSelector::of(&Context::on_host())
     }
 
-    /// For an existing context, which stays where it is until a selection.
+    /// A selector for an existing context. The context stays on its device until one is selected.
     pub fn of(context: &Context) -> DeviceSelector {
         let flags = if context.device().is_some() { FeatureFlags::GPU } else { FeatureFlags::CPU };
         let (choice, sink) = (Device::choose(), Sink::default());
         DeviceSelector { context: context.clone(), choice, sink, flags: Mutex::new(flags) }
     }
 
-    /// Restricts the choice, for example to hardware, sets a budget, and gives the source of memory and load readings.
-    /// Without readings, a request for memory or load cannot be met.
+    /// The rules by which adapters are chosen. A [`Choice`] can exclude adapters, for example software ones, set a
+    /// budget, and provide readings of memory and load. Without readings, a request for memory or load cannot be met.
     #[must_use]
     pub fn with_choice(mut self, choice: Choice) -> Self {
         self.choice = choice;
@@ -132,7 +132,7 @@ impl DeviceSelector {
         Ok(self.report(why, warnings))
     }
 
-    /// Moves all tensors to a device, or to the host. May be called at any time; later ops run there.
+    /// Moves all tensors to a device, or to the host. Later ops run there. May be called at any time.
     pub fn switch(&self, device: Option<&Device>) -> Result<Moved, TensorError> {
         let mut flags = self.flags();
         let moved = self.context.move_to(device)?;
@@ -166,7 +166,7 @@ impl DeviceSelector {
         self.flags().get(name)
     }
 
-    /// Sets flags by name to `true` or `false`: all, or none if one is wrong.
+    /// Sets flags by name to `true` or `false`. If a name or a value is invalid, no flag changes.
     pub fn set_flags(&self, settings: &[(&str, &str)]) -> Result<(), FlagError> {
         let mut flags = self.flags();
         *flags = flags.with(settings)?;
@@ -179,14 +179,14 @@ impl DeviceSelector {
 
     /// Leaves the device: tensors keep their values on the host, and pooled memory is freed.
     pub fn release(&self) {
-        // If moving fails, the device keeps the values and is dropped with the context.
+        // If moving fails, the values stay on the device, which is dropped with the context.
         if let Err(error) = self.switch(None) {
             self.sink.tell(&format!("cannot leave the device: {error}"));
         }
         self.context.trim();
     }
 
-    /// Moves to the best GPU that meets the request. Returns why it was chosen, or why none was.
+    /// Moves to the best GPU that meets the request. Returns why that GPU was chosen, or why no GPU was.
     fn take_gpu(&self, request: &DeviceRequest, warnings: &mut Vec<String>) -> Result<String, String> {
         let mut choice = self.choice.clone();
         if let Some(bytes) = request.min_memory_bytes {
@@ -198,7 +198,8 @@ impl DeviceSelector {
         let chosen = choice.chosen_of(&choice.list()).map_err(|error| error.to_string())?;
         let is_there = |device: &Device| device.check().is_ok() && device.adapter() == &chosen.adapter;
         if !self.context.device().as_ref().is_some_and(is_there) {
-            // By index: the adapter was checked above, and a second reading could differ.
+            // The device is opened by index and not by the request: the adapter was checked above, and a second reading
+            // could differ.
             let device = self.choice.clone().index(chosen.adapter.index).open().map_err(|error| error.to_string())?;
             let moved = self.context.move_to(Some(&device)).map_err(|error| error.to_string())?;
             warnings.extend(lost(moved));
@@ -234,7 +235,7 @@ impl DeviceRequest {
     }
 }
 
-/// The warning about values that could not be moved.
+/// The warning about values that were lost because only the lost device had them.
 fn lost(moved: Moved) -> Option<String> {
     (moved.gone > 0).then(|| format!("the values of {} memories were only on the lost device and are lost", moved.gone))
 }

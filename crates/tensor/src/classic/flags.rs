@@ -1,7 +1,7 @@
 //! The flags of the classic API.
 //!
-//! They do not change how ops run: a context runs every op on its side, and values are always packed. They are kept for
-//! programs that read and set them.
+//! The flags can be set and read, but they do not change how ops run: a context runs every op on its device, or on the
+//! host if it has none, and values are always packed. The flags exist for programs that expect them.
 
 /// The flags of the classic API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl FeatureFlags {
         Ok(*FeatureFlags::of(&mut self.clone(), name)?)
     }
 
-    /// A copy with some flags changed by name: all, or none if one is wrong.
+    /// A copy with some flags changed by name. Fails if a name or a value is invalid.
     pub fn with(&self, settings: &[(&str, &str)]) -> Result<FeatureFlags, FlagError> {
         let mut new = *self;
         for (name, value) in settings {

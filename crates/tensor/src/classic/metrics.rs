@@ -1,4 +1,4 @@
-//! Named figures as one line of text, sorted by name. A value that is not a number is written as unavailable.
+//! Named figures as one line of text, sorted by name. NaN and infinities are written as unavailable.
 
 use std::fmt::Display;
 

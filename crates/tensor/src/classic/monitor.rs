@@ -3,7 +3,7 @@
 //! The caller passes in a function that reads the platform's counters ([`Monitor::with_readings`]).
 //!
 //! Invariants: an operation is recorded even if it fails or panics, and its error is returned to the caller. The load
-//! of a device is a reading of its platform, or the reason why there is none.
+//! of a device is a reading of its platform, or the reason why there is no reading.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,7 +38,7 @@ impl Monitor {
         Monitor { context: context.clone(), reader: None, sink: Sink::default(), timings: Mutex::default() }
     }
 
-    /// The source of readings of the device. Without one, load is unavailable.
+    /// The function that reads the counters of the device. Without it, the load is unavailable.
     #[must_use]
     pub fn with_readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
         self.reader = Some(Arc::new(read));
@@ -52,19 +52,19 @@ impl Monitor {
         self
     }
 
-    /// Runs an operation and returns the milliseconds until it returned. If it submits work to a device, this covers
-    /// only the submission; [`Monitor::track_until_done`] waits.
+    /// Runs an operation and measures the milliseconds until it returns. If the operation submits work to a device, the
+    /// time covers only the submission. [`Monitor::track_until_done`] also waits for the device.
     pub fn track_operation<T, E>(&self, name: &str, act: impl FnOnce() -> Result<T, E>) -> (Result<T, E>, f64) {
         self.track(name, Measured::UntilReturned, act)
     }
 
-    /// Runs an operation and returns the milliseconds until the device has completed all of it. Earlier work is waited
-    /// for first and does not count.
+    /// Runs an operation and measures the milliseconds until the device has completed all of its work. Earlier work of
+    /// the device is completed first and does not count.
     pub fn track_until_done<T, E>(&self, name: &str, act: impl FnOnce() -> Result<T, E>) -> (Result<T, E>, f64) {
         self.track(name, Measured::UntilDone, act)
     }
 
-    /// Statistics of a name; `None` if no such operation was recorded.
+    /// Statistics of the operations with this name; `None` if no such operation was recorded.
     pub fn statistics(&self, name: &str, measured: Measured) -> Option<OperationStatistics> {
         self.timings().get(&(name.to_owned(), measured)).map(|timings| timings.statistics(name, measured))
     }
@@ -74,7 +74,7 @@ impl Monitor {
         self.timings().iter().map(|((name, measured), timings)| timings.statistics(name, *measured)).collect()
     }
 
-    /// The load of the device from 0 to 100, as its platform reports it, or the reason why it is unavailable.
+    /// The load of the device from 0 to 100, as its platform reports it, or the reason why the load is unavailable.
     pub fn gpu_utilization(&self) -> Readout<f32> {
         match self.reading() {
             Ok(AdapterReading { load_percent: Readout::Is { value, from, .. }, .. })
@@ -133,10 +133,10 @@ impl Monitor {
         (answer, elapsed_ms)
     }
 
-    /// Waits for the device. If that fails, returns why a time measured here is wrong.
+    /// Waits for the device. If waiting fails, returns why a time that is measured now would be wrong.
     fn wait(&self) -> Option<String> {
         let waited = self.context.finish().map_err(|error| error.to_string());
-        // An idle device is not waited for, but may be lost.
+        // `finish` does not wait for an idle device, so it does not notice that such a device is lost.
         let is_there = |device: vramp_gpu::Device| device.check().map_err(|lost| lost.to_string());
         let waited = waited.and_then(|()| self.context.device().map_or(Ok(()), is_there));
         waited.err().map(|error| format!("waiting for the device failed: {error}"))
@@ -157,20 +157,20 @@ impl Monitor {
     }
 }
 
-/// A running operation. Recorded on drop, so also on panic.
+/// A running operation. It is recorded on drop, and therefore also if it panics.
 struct Tracked<'a> {
     monitor: &'a Monitor,
     name: &'a str,
     measured: Measured,
     started: Instant,
-    /// Milliseconds, whether it failed, and the reason for doubt. `None` if it panicked.
+    /// Milliseconds, whether the operation failed, and why the time may be wrong. `None` if the operation panicked.
     outcome: Option<(f64, bool, Option<String>)>,
 }
 
 impl Drop for Tracked<'_> {
     fn drop(&mut self) {
         let (elapsed_ms, has_failed, doubt) = self.outcome.take().unwrap_or_else(|| {
-            (self.started.elapsed().as_secs_f64() * 1e3, true, Some("one of them panicked".to_owned()))
+            (self.started.elapsed().as_secs_f64() * 1e3, true, Some("one of the operations panicked".to_owned()))
         });
         let mut timings = self.monitor.timings();
         timings.entry((self.name.to_owned(), self.measured)).or_default().add(elapsed_ms, has_failed, doubt);

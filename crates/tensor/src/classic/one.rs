@@ -1,12 +1,12 @@
-//! The process-wide instances of the classic API. There is one of each until its `cleanup`; then another may be
-//! created.
+//! The process-wide instances of the classic API. There is at most one instance of each type at a time; after its
+//! `cleanup`, another can be created.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Compute, DeviceSelector, Monitor};
 
-/// A process-wide instance exists already, or does not exist.
+/// A process-wide instance exists but must not, or does not exist but must.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClassicError {
     #[error("there is already a {what} in this process; use `{what}::get()`, or `cleanup()` it first")]
@@ -63,7 +63,7 @@ macro_rules! of_the_process {
         pub struct $name(Arc<$inner>);
 
         impl $name {
-            /// Makes this the instance of the process. Fails if there is one.
+            /// Makes this the instance of the process. Fails if the process already has an instance.
             pub fn initialize(one: $inner) -> Result<$name, ClassicError> {
                 $place.put(one).map($name)
             }
@@ -73,7 +73,8 @@ macro_rules! of_the_process {
                 $place.get().map($name)
             }
 
-            /// Releases what it holds and clears the slot for another. Repeating it has no effect.
+            /// Releases everything that the instance holds, and makes room for another instance. Repeating the call has
+            /// no effect.
             pub fn cleanup(&self) {
                 $place.leave(&self.0);
                 self.0.release();
@@ -91,10 +92,10 @@ macro_rules! of_the_process {
 }
 
 of_the_process! {
-    /// The compute of the process. Clones share it.
+    /// The compute of the process. Clones refer to the same instance.
     GpuCompute of Compute in COMPUTE;
-    /// The device manager of the process. Clones share it.
+    /// The device manager of the process. Clones refer to the same instance.
     DeviceManager of DeviceSelector in DEVICES;
-    /// The monitor of the process. Clones share it.
+    /// The monitor of the process. Clones refer to the same instance.
     PerformanceMonitor of Monitor in MONITOR;
 }

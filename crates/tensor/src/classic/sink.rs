@@ -1,10 +1,10 @@
-//! Where the classic API reports lines of text. Defaults to stderr.
+//! Where the classic API reports lines of text. The default is stderr.
 
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// A receiver of lines of text. Clones share it.
+/// A receiver of lines of text. Clones refer to the same receiver.
 #[derive(Clone)]
 pub struct Sink(Arc<dyn Fn(&str) + Send + Sync>);
 

@@ -1,19 +1,21 @@
-//! Times of operations of one name: sums over all, and the last thousand for percentiles.
+//! Measured times of the operations of one name. Counts, means and extremes are over all times; percentiles are over
+//! the last thousand.
 //!
 //! Failed operations count too. A percentile is always a measured time.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-/// The number of times kept for percentiles, so that a monitor that runs for days does not grow.
+/// The number of measured times that are kept for percentiles. It is limited so that a monitor that runs for days does
+/// not grow.
 const KEPT: usize = 1000;
 
 /// What a measured time covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measured {
-    /// From the call until it returned. Device work may still be in flight.
+    /// From the call until the operation returned. Device work may still be in flight.
     UntilReturned,
-    /// From an idle device until it has completed all the work.
+    /// From the call, with an idle device, until the device has completed all the work.
     UntilDone,
 }
 
@@ -25,9 +27,9 @@ pub struct OperationStatistics {
     pub failures: u64,
     pub min_ms: f64,
     pub mean_ms: f64,
-    /// The median of the last thousand.
+    /// The median of the last thousand times.
     pub p50_ms: f64,
-    /// The 95th percentile of the last thousand.
+    /// The 95th percentile of the last thousand times.
     pub p95_ms: f64,
     pub max_ms: f64,
     /// Why these figures may mislead; `None` if they are reliable.
@@ -64,7 +66,7 @@ impl Timings {
     pub(super) fn statistics(&self, name: &str, measured: Measured) -> OperationStatistics {
         let mut sorted: Vec<f64> = self.last_ms.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
-        // Nearest rank: the smallest time that is at least as long as `percent` of them.
+        // Nearest rank: the shortest time that is at least as long as `percent` % of the kept times.
         let percentile = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
         OperationStatistics {
             name: name.to_owned(),

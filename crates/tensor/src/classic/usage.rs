@@ -1,7 +1,7 @@
-//! Memory use of a context, summed over both sides, and the reasons why it may be wrong.
+//! Memory use of a context, summed over both sides, and the reason why the figures may be wrong.
 //!
-//! Values, memory lent for them and pooled memory are separate figures. Memory of the driver and of staging is in none
-//! of them.
+//! Bytes of values, memory lent for values, and pooled memory are separate figures. No figure includes memory of the
+//! driver or of staging.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,15 +15,16 @@ use crate::ops::context::{Context, OWNER};
 pub struct MemoryUsage {
     /// Tensors that are not disposed of.
     pub num_tensors: u64,
-    /// Bytes of their values. Values that views share count once; copies on both sides count twice.
+    /// Bytes of the values of these tensors. Values that views share count once; values that are on both sides count
+    /// twice.
     pub num_bytes: u64,
     /// The number of memories that tensors are in.
     pub buffers: u64,
-    /// Bytes lent for values, including rounding, and bytes that the device still uses.
+    /// Bytes lent for values, including rounding, and bytes that are returned but that the device still uses.
     pub in_use_bytes: u64,
     /// Bytes that are free for reuse.
     pub pooled_bytes: u64,
-    /// The peak of the bytes of values.
+    /// The peak of `num_bytes`.
     pub peak_bytes: u64,
     /// Why these figures may be wrong; `None` if they are reliable.
     pub unreliable: Option<String>,
@@ -42,7 +43,7 @@ impl MemoryUsage {
             unreliable: memory.unreliable,
         };
         if let Some(device) = context.device() {
-            // Buffers that the device has finished with become free only when the pool asks for them.
+            // Buffers that the device has finished with become free only when the pool reclaims them.
             device.pool().reclaim(u64::MAX);
             let pool = device.pool().statistics();
             usage.in_use_bytes += pool.lent_bytes + pool.waiting_bytes;

@@ -2,7 +2,7 @@
 //!
 //! Candidates have equal fingerprints; values are not compared here. A store assigns equal fingerprints only after it
 //! has compared the values (`alike`); other users of a ledger must compare before they share. `saves_bytes` is the
-//! difference that the totals of the ledger would show.
+//! amount by which the ledger's total would drop.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,8 +78,8 @@ impl<T> Ledger<T> {
         if producers.len() < 2 {
             return None;
         }
-        // Prefer to keep memory that other tensors are in too, because it stays anyway. Otherwise keep the smallest
-        // memory, since a view keeps more than its own bytes alive.
+        // Prefer to keep a memory that other tensors use too, because that memory stays anyway. Otherwise keep the
+        // smallest memory, since a view keeps more than its own bytes alive.
         let stays = |tag: u64| {
             let outside = |(name, _): &(&String, _)| !names.contains(&name.as_str());
             self.records.iter().filter(outside).any(|(_, record)| record.entry.memory.tag == tag)

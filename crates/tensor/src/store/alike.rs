@@ -1,7 +1,8 @@
 //! Finding tensors of different models that have the same values.
 //!
-//! Equal means equal bits, in the same shape and type; hashes only select what to compare. Tensors are not merged: a
-//! write through one would then be visible through the other, which their models must decide.
+//! Equal means equal bits, in the same shape and type; hashes only select which tensors to compare. Tensors are not
+//! merged, because a write to one would then change the other. Whether that is acceptable is for their models to
+//! decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
@@ -16,7 +17,7 @@ pub enum Search {
     /// Tensors whose newest values are on the host. Nothing is transferred.
     #[default]
     OnHost,
-    /// All tensors. Values that only the device has are read back, which counts as transfers.
+    /// All tensors. Values that only the device has are read back, and these reads are counted as transfers.
     Everywhere,
 }
 
@@ -71,7 +72,7 @@ impl Store {
     }
 }
 
-/// Groups of tensors with one shape and type, in at least two different memories.
+/// Groups of tensors with the same shape and type that are in at least two different memories.
 fn of_one_shape(all: &[(String, Tensor)], search: Search) -> Vec<Vec<&(String, Tensor)>> {
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for one @ (_, tensor) in all {

@@ -1,7 +1,7 @@
 //! The thread that periodically optimises a store.
 //!
-//! It holds a weak reference between two rounds, so it does not keep the store alive. It ends at once when signalled,
-//! or after the round it is in.
+//! Between two rounds the thread holds only a weak reference, so it does not keep the store alive. When signalled, the
+//! thread ends at once, or after the current round.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -38,7 +38,8 @@ impl Drop for Background {
         *lock(&self.bell.is_over) = true;
         self.bell.rings.notify_all();
         let Some(thread) = self.thread.take() else { return };
-        // If the last user left during a round, this code runs on the thread itself, which then ends without a join.
+        // If all other references to the store were dropped during a round, this code runs on the background thread
+        // itself, which cannot join itself.
         if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }

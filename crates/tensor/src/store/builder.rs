@@ -27,11 +27,11 @@ pub enum Priority {
     #[default]
     Balanced,
     /// All idle tensors move to the host; spare copies on the host and pooled memory are freed. Values that only the
-    /// device has are lost if it is lost, unless they are persisted.
+    /// device has are then lost with the device, unless they are persisted.
     Memory,
 }
 
-/// Collects the settings of a store; ends in [`StoreBuilder::build`].
+/// Collects the settings of a store. [`StoreBuilder::build`] makes the store.
 pub struct StoreBuilder {
     context: Option<Context>,
     kept: StoreSettings,
@@ -117,15 +117,15 @@ impl StoreBuilder {
         self
     }
 
-    /// The maximum that the tensors should use on the device. Above it, `optimise` moves the least recently used
-    /// tensors with any priority.
+    /// The maximum number of bytes that the tensors should use on the device. Above this budget, `optimise` moves the
+    /// least recently used tensors to the host, whatever the priority.
     #[must_use]
     pub fn budget_bytes(mut self, bytes: u64) -> Self {
         self.kept.budget_bytes = bytes;
         self
     }
 
-    /// Keeps persisted tensors in this folder, with a quota for all files together.
+    /// Keeps persisted tensors in this folder. The quota is for all files together.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn folder(mut self, path: impl Into<PathBuf>, quota_bytes: u64) -> Self {
@@ -148,14 +148,16 @@ impl StoreBuilder {
         self.optimise_every(USUAL_PERIOD)
     }
 
-    /// Receives a line of text for each action: device, names, ops and memory. The context reports compilation.
+    /// Calls `tell` with a line of text for each action on devices, names, ops and memory. Compilation is reported by
+    /// the context instead.
     #[must_use]
     pub fn debug(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.kept.debug = Some(Box::new(tell));
         self
     }
 
-    /// Replaces the system's monotonic clock. wasm32 has no clock, so nothing becomes idle there without this.
+    /// Replaces the system's monotonic clock. wasm32 has no clock, so no tensor becomes idle there unless one is set
+    /// here.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.kept.clock = Box::new(now);

@@ -1,4 +1,4 @@
-//! A tensor in the ledger: what was registered, and the counts of its users.
+//! A tensor in the ledger: what was registered, and how often each model holds it.
 //!
 //! The ledger decides which model may do what. Holds are counted per model; a model with 0 holds is not a holder.
 
@@ -10,11 +10,11 @@ use std::time::Duration;
 pub struct TensorEntry<T> {
     /// The tensor itself; opaque to the ledger.
     pub payload: T,
-    /// Bytes of its own values.
+    /// Bytes of the tensor's own values.
     pub bytes: u64,
     /// The memory that the values are in.
     pub memory: MemoryTag,
-    /// A number that equal values share. Tensors without one are not compared.
+    /// A number that equal values share. Tensors without a fingerprint are not compared.
     pub fingerprint: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub struct Freed<T> {
     pub name: String,
     pub payload: T,
     pub memory: MemoryTag,
-    /// True if no registered tensor is in that memory any more.
+    /// True if no other registered tensor is in the same memory.
     pub last_of_its_memory: bool,
 }
 
@@ -42,11 +42,12 @@ pub(super) struct Record<T> {
     pub(super) entry: TensorEntry<T>,
     pub(super) producer: String,
     pub(super) consumers: BTreeSet<String>,
-    /// Every model that ever acquired it. Models without holds stay, because the error of a wrong release quotes
-    /// `taken`.
+    /// Every model that ever acquired the tensor. Models without holds stay in the map, because the error for a
+    /// superfluous release quotes `taken`.
     pub(super) uses: BTreeMap<String, Uses>,
     pub(super) pinned: bool,
-    /// The time of the last release or touch. Not used while a model holds the tensor.
+    /// The time of the last registration, release, unpinning or touch. `idle` ignores it while a model holds the
+    /// tensor.
     pub(super) idle_since: Duration,
 }
 
@@ -80,7 +81,7 @@ impl<T> Record<T> {
         uses.held
     }
 
-    /// The time since the last use. `None` while it is held or pinned.
+    /// The time since the last use. `None` while the tensor is held or pinned.
     pub(super) fn idle(&self, now: Duration) -> Option<Duration> {
         (!self.pinned && self.holds() == 0).then(|| now.saturating_sub(self.idle_since))
     }

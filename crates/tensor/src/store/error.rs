@@ -35,7 +35,7 @@ pub enum StoreError {
     #[cfg(not(target_arch = "wasm32"))]
     #[error("there is no shader `{name}`; registered: {known}")]
     UnknownShader { name: String, known: String },
-    /// A shader's text, or the arguments of a run.
+    /// An error in a shader's text, or in the arguments of a run.
     #[cfg(not(target_arch = "wasm32"))]
     #[error(transparent)]
     Shader(#[from] crate::ops::own::ShaderError),
@@ -57,7 +57,7 @@ pub enum StoreError {
 vramp_plan::debug_as_display!(StoreError);
 
 impl StoreError {
-    /// The kind of error, which tells what the caller can do.
+    /// The kind of error, by which callers decide what to do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             StoreError::Tensor(problem) => problem.kind(),

@@ -1,9 +1,9 @@
-//! Notes on which values of a tensor the folder has, made when a tensor is persisted or loaded. Files are not read
-//! here.
+//! Notes on which values of a tensor the folder has. A note is made when a tensor is persisted, loaded or restored.
+//! This module reads no files.
 //!
 //! Invariant: a file counts as current only if it is the noted file, the tensor is the same part of the same memory,
-//! and that memory was not written since. A late note, or a file that another process has replaced, makes values count
-//! as older, never as newer.
+//! and that memory was not written since. If a note is late, or if another process has replaced the file, the file
+//! counts as older than it is, never as newer.
 
 use super::shared::Store;
 use crate::ops::tensor::Tensor;
@@ -13,7 +13,7 @@ use crate::store::files::{TensorFile, mark_of};
 #[derive(Debug, Clone)]
 pub(super) struct FiledValues {
     memory: u64,
-    /// The byte offset in that memory. The file knows the length.
+    /// The byte offset of the tensor in that memory. Its length is in the file.
     start: usize,
     /// The number of the last write that the file contains.
     write: u64,
@@ -22,11 +22,11 @@ pub(super) struct FiledValues {
 }
 
 impl Store {
-    /// Notes that a file has the values of a tensor up to a write.
+    /// Notes that a file has the values of a tensor up to the write with this number.
     pub(super) fn note_filed(&self, name: &str, tensor: &Tensor, write: u64, mark: &str) {
         let Ok(mut books) = self.books() else { return };
         let books = &mut *books;
-        // Removed names need no note. This bounds the list: it never has more stale entries than one round left.
+        // Drops the notes of names that were removed since the last call, so the map does not grow without bound.
         books.filed.retain(|name, _| books.ledger.entry(name).is_some());
         let (memory, (start, _)) = (tensor.memory_id(), tensor.byte_range());
         books.filed.insert(name.to_owned(), FiledValues { memory, start, write, mark: mark.to_owned() });

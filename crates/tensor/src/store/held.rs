@@ -1,7 +1,7 @@
 //! A payload with one owner and any number of leases.
 //!
-//! [`LeaseOwner`] counts the leases and decides when the payload is dropped. It knows nothing of names or models; the
-//! ledger does.
+//! [`LeaseOwner`] counts the leases and decides when the payload is dropped. Names and models are the concern of the
+//! ledger.
 //!
 //! Invariants: the payload is dropped once, after its owner has closed it and the last lease has ended. A lease keeps
 //! the payload alive. A closed owner grants no new lease. `tests/store_loom.rs` checks this file in all interleavings.
@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 
 use super::sync::{Arc, Mutex, MutexGuard};
 
-/// The owner of a payload. Dropping it closes it.
+/// The owner of a payload. Dropping the owner closes it, as [`LeaseOwner::close`] does.
 #[derive(Debug)]
 pub struct LeaseOwner<T> {
     slot: Arc<Mutex<LeaseSlot<T>>>,
@@ -32,7 +32,7 @@ pub enum Closed<T> {
     Now(T),
     /// The payload is dropped with the last of this many leases.
     Later(usize),
-    /// It was closed before.
+    /// The owner was closed before.
     Already,
 }
 
@@ -65,7 +65,7 @@ impl<T> LeaseOwner<T> {
         locked(&self.slot).leases
     }
 
-    /// Stops lending. Returns the payload if there are no leases; otherwise the last lease drops it.
+    /// Stops lending. Returns the payload if there are no leases; otherwise the payload is dropped with the last lease.
     pub fn close(&self) -> Closed<T> {
         let mut slot = locked(&self.slot);
         if slot.closed {
@@ -81,7 +81,7 @@ impl<T> LeaseOwner<T> {
 
 impl<T> Drop for LeaseOwner<T> {
     fn drop(&mut self) {
-        // The payload, if it is returned, is dropped here, after the lock is released.
+        // If `close` returns the payload, the payload is dropped here, after the lock is released.
         let _ended = self.close();
     }
 }
@@ -96,14 +96,14 @@ impl<T> Deref for Lease<T> {
 
 impl<T> Drop for Lease<T> {
     fn drop(&mut self) {
-        // Before the count is decremented: a thread that sees the count at 0 must hold the only reference.
+        // This comes before the count is decremented: a thread that sees the count at 0 must hold the only reference.
         drop(self.payload.take());
         let ended = {
             let mut slot = locked(&self.slot);
             slot.leases -= 1;
             (slot.closed && slot.leases == 0).then(|| sole(slot.payload.take()))
         };
-        // After the lock is released: dropping the payload may take other locks.
+        // This comes after the lock is released: dropping the payload may take other locks.
         drop(ended);
     }
 }

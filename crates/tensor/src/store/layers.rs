@@ -1,11 +1,11 @@
-//! Which files the values of one memory come from when several overlapping files restore it.
+//! Tracks which file each value of a memory comes from, if the memory is restored from several overlapping files.
 //!
-//! Only the bookkeeping: nothing here reads files or touches memory.
+//! This module only keeps track: it neither reads files nor touches memory.
 //!
-//! Invariants: if two files overlap, the values of the file that missed fewer writes win. The age of a range is that of
-//! its oldest value.
+//! Invariants: if two files overlap, the values of the file that missed fewer writes win. A range is as old as its
+//! oldest value.
 
-/// Overlapping files, bottom to top. The bottom one has missed the most writes.
+/// Overlapping files, bottom to top. The bottom file has missed the most writes.
 #[derive(Debug)]
 pub(super) struct Layers {
     layers: Vec<Layer>,
@@ -28,7 +28,7 @@ impl Layers {
         Layers { layers: vec![Layer { range: (0, bytes), missed }] }
     }
 
-    /// Adds a layer on top. It must not have missed more writes than the layers below.
+    /// Adds a layer on top. The new layer must not have missed more writes than the layers below.
     pub(super) fn add(&mut self, range: (usize, usize), missed: Option<u64>) {
         debug_assert!(self.layers.iter().all(|below| age(missed) <= age(below.missed)));
         self.layers.push(Layer { range, missed });

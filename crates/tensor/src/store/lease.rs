@@ -2,8 +2,9 @@
 //!
 //! Leases do not count as holds, so `release_model` does not end them.
 //!
-//! Invariant: while a lease exists, the tensor keeps its name unless its producer replaces it. Its memory stays in
-//! place except in `recover`, so GPU code may write to the buffer from `as_buffer`.
+//! Invariant: while a lease exists, the tensor keeps its name unless its producer replaces it or the store is disposed
+//! of. The memory of the tensor stays in place except in `recover`, so GPU code may write to the buffer from
+//! `as_buffer`.
 
 use std::ops::Deref;
 
@@ -13,7 +14,7 @@ use super::names::{check_there, free_if_due};
 use super::shared::{Store, WeakStore};
 use crate::ops::tensor::Tensor;
 
-/// The use of a named tensor, until it is dropped.
+/// The right to use a named tensor, until the lease is dropped.
 pub struct TensorLease {
     /// `None` only while the lease is being dropped.
     lease: Option<Lease<Tensor>>,
@@ -30,10 +31,11 @@ impl Store {
             let mut books = self.books()?;
             let lease = books.ledger.get(name, model)?.payload.lease();
             books.ledger.touch(name, now);
-            lease.expect("what is in the books is open")
+            lease.expect("an owner in the books is open")
         };
         let lease = TensorLease { lease: Some(lease), name: name.to_owned(), store: self.downgrade() };
-        // Takes the lock that a move holds: a move that began before has ended, and no other begins.
+        // `check_there` takes the lock that a move of the values holds. When it returns, a move that began before the
+        // lease has ended, and no other move can begin.
         check_there(name, &lease)?;
         Ok(lease)
     }
@@ -56,7 +58,7 @@ impl Deref for TensorLease {
 
 impl Drop for TensorLease {
     fn drop(&mut self) {
-        // Before the books are locked, because the tensor may be dropped here.
+        // This comes before the books are locked, because the tensor may be dropped here.
         drop(self.lease.take());
         let Some(store) = self.store.store() else { return };
         let now = store.now();

@@ -1,12 +1,13 @@
-//! The ledger: which model made each tensor, which models may use it, and which hold it.
+//! The ledger: which model made each tensor, which models may use the tensor, and which models hold it.
 //!
-//! Records names, models, hold counts, pins and the time of the last use. It is pure: callers pass in times, and the
-//! payload is generic. It frees nothing: it lists the tensors that are due, and returns what was removed from it.
+//! The ledger records names, models, hold counts, pins and the time of each tensor's last use. It reads no clock:
+//! callers pass in the time. The payload is generic. The ledger frees nothing: it lists the tensors that are due to be
+//! freed, and returns the entries that it removes.
 //!
 //! Registering counts as the producer's first `acquire`, so that a tensor is not freed while its producer still works
 //! on it.
 //!
-//! Invariants: a name is one tensor. No count drops below zero. A tensor that is held or pinned is not due.
+//! Invariants: a name refers to one tensor. No hold count drops below zero. A tensor that is held or pinned is not due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub struct Ledger<T> {
 pub struct Due {
     pub name: String,
     pub memory: MemoryTag,
-    /// The time since the last model released it.
+    /// The time since the tensor was last used.
     pub idle: Duration,
 }
 
@@ -36,14 +37,14 @@ pub struct Due {
 pub struct ModelReleased {
     /// The number of tensors that the model held.
     pub tensors: usize,
-    /// The number of holds on them in total.
+    /// The number of holds that were removed.
     pub holds: u64,
-    /// Memory that no model holds any more. It is freed when it is due.
+    /// Bytes of memory that no model holds any more. The memory is freed when its tensors are due.
     pub idle_bytes: u64,
 }
 
 impl<T> Ledger<T> {
-    /// An empty ledger. A tensor is due after no model has held it for the grace period.
+    /// An empty ledger. A tensor becomes due when no model has held it for the grace period.
     pub fn new(grace: Duration) -> Ledger<T> {
         Ledger { records: BTreeMap::new(), grace }
     }
@@ -79,8 +80,8 @@ impl<T> Ledger<T> {
         Ok(())
     }
 
-    /// Replaces the tensor under a name; only its producer may. Consumers, holds and the pin stay. Returns the old
-    /// entry.
+    /// Replaces the tensor under a name. Only its producer may do this. Consumers, holds and the pin stay. Returns the
+    /// old entry.
     pub fn replace(&mut self, name: &str, model: &str, entry: TensorEntry<T>) -> Result<TensorEntry<T>, LedgerError> {
         let producer = &self.record(name)?.producer;
         if producer != model {
@@ -91,7 +92,8 @@ impl<T> Ledger<T> {
         Ok(std::mem::replace(&mut self.record_mut(name)?.entry, entry))
     }
 
-    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns how many are new.
+    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns the number of
+    /// models that were added.
     pub fn share(&mut self, name: &str, from: &str, to: &[&str]) -> Result<usize, LedgerError> {
         for model in to {
             check_name("model", model)?;
@@ -127,7 +129,7 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Removes all holds of a model, and removes it from the consumers of all tensors.
+    /// Removes all holds of a model, and removes the model from the consumers of all tensors.
     pub fn release_model(&mut self, model: &str, now: Duration) -> ModelReleased {
         let mut released = ModelReleased::default();
         let held_before = bytes_once(self.records.values().filter(|record| record.holds() > 0));
@@ -151,7 +153,7 @@ impl<T> Ledger<T> {
         Ok(())
     }
 
-    /// Removes the pin. The pin counts as use until now, so the grace period starts here.
+    /// Removes the pin. The pin counts as use until now, so the grace period starts now.
     pub fn unpin(&mut self, name: &str, now: Duration) -> Result<(), LedgerError> {
         let record = self.record_mut(name)?;
         if std::mem::take(&mut record.pinned) {
@@ -189,7 +191,8 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Removes a tensor at once; only its producer may. Fails if other models hold it or it is pinned.
+    /// Removes a tensor at once. Only its producer may do this. Fails if other models hold the tensor or if it is
+    /// pinned.
     pub fn unregister(&mut self, name: &str, model: &str) -> Result<Freed<T>, LedgerError> {
         let record = self.record(name)?;
         let others = record.holders().filter(|other| *other != model);
@@ -214,19 +217,19 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// The time since a tensor was last registered, released or touched, held or not.
+    /// The time since a tensor was last registered, released, unpinned or touched, whether or not it is held now.
     pub fn unused(&self, name: &str, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.records.get(name)?.idle_since))
     }
 
-    /// Sets the number that tensors with equal values share, or removes it.
+    /// Sets the fingerprint of a tensor, or removes it with `None`. Tensors with equal values share a fingerprint.
     pub fn set_fingerprint(&mut self, name: &str, fingerprint: Option<u64>) {
         if let Some(record) = self.records.get_mut(name) {
             record.entry.fingerprint = fingerprint;
         }
     }
 
-    /// Removes everything, held or not.
+    /// Removes all tensors, even those that are held or pinned.
     pub fn take_all(&mut self) -> Vec<Freed<T>> {
         let names: Vec<String> = self.records.keys().cloned().collect();
         names.iter().filter_map(|name| self.off_the_books(name)).collect()
@@ -275,7 +278,7 @@ impl<T> Ledger<T> {
         self.records.get(name).is_some_and(|record| record.pinned)
     }
 
-    /// The time for which no model has held a tensor. `None` while it is held or pinned.
+    /// The time for which no model has held a tensor. `None` while the tensor is held or pinned.
     pub fn idle(&self, name: &str, now: Duration) -> Option<Duration> {
         self.records.get(name)?.idle(now)
     }
@@ -313,7 +316,7 @@ impl<T> Ledger<T> {
         })
     }
 
-    /// The totals are exact only if all tensors agree on the size of a memory.
+    /// Checks that all tensors in a memory give the same size for that memory. Otherwise the totals would be wrong.
     fn check_memory(&self, name: &str, entry: &TensorEntry<T>) -> Result<(), LedgerError> {
         let MemoryTag { tag, bytes } = entry.memory;
         if entry.bytes > bytes {

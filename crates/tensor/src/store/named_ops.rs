@@ -1,4 +1,4 @@
-//! Ops on named tensors: the inputs and the results have names. Tensors do the computing.
+//! Ops whose inputs and results are named tensors. The ops themselves are those of `Tensor` and `Expr`.
 //!
 //! Invariants: the results of an op are registered all or none. A result stays on the side where it was computed.
 //! Inputs are leased while the op runs.
@@ -24,7 +24,7 @@ impl Store {
         self.one("matmul", &[a, b], out, |inputs| inputs[0].matmul_as(inputs[1], transpose_a, transpose_b))
     }
 
-    /// Applies an op to each value, by its name (see [`Unary::NAMED`]). Defaults to relu.
+    /// Applies the op with this name (see [`Unary::NAMED`]) to each value. Defaults to relu.
     pub fn elementwise(&self, input: Named<'_>, out: Named<'_>, op: Option<&str>) -> Result<String, StoreError> {
         let name = op.unwrap_or(Unary::Relu.name());
         let Some(op) = Unary::named(name) else {
@@ -68,8 +68,8 @@ impl Store {
         })
     }
 
-    /// Runs `act` on named tensors and registers its results, all or none. If the device is out of memory, moves the
-    /// least recently used tensors to the host and tries once more.
+    /// Runs `act` on named tensors and registers either all of its results or none. If the device is out of memory,
+    /// moves the least recently used tensors to the host and runs `act` once more.
     pub(crate) fn perform(
         &self,
         op: &'static str,

@@ -1,7 +1,8 @@
 //! Registering, sharing, holding and removing tensors by name. The ledger decides which model may do what.
 //!
-//! Invariants: only values given as a slice are copied. The store has its own handles, so no scope and no `dispose` of
-//! another handle removes the tensor under a name. What the ledger returns is dropped after the books are unlocked.
+//! Invariants: only values given as a slice are copied. The store has its own handle to each tensor, so neither the end
+//! of a scope nor `dispose` on another handle removes the tensor under a name. Entries that the ledger returns are
+//! dropped after the books are unlocked.
 
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ impl Store {
         self.enter(&[(name, &tensor)], producer, consumers)
     }
 
-    /// Registers a tensor without a copy. Writes through either handle are visible through both.
+    /// Registers a tensor without a copy. The name and `tensor` share their values, so writes through one are visible
+    /// through the other.
     pub fn register_tensor(
         &self,
         name: &str,
@@ -43,7 +45,8 @@ impl Store {
         self.enter(&[(name, tensor)], producer, consumers)
     }
 
-    /// A handle to a tensor, for its producer and its consumers. It shares the memory with the name and outlives it.
+    /// A handle to a tensor, for its producer and its consumers. The handle shares the memory of the named tensor, and
+    /// stays valid after the name is removed.
     pub fn tensor(&self, name: &str, model: &str) -> Result<Tensor, StoreError> {
         let now = self.now();
         let tensor = {
@@ -56,7 +59,8 @@ impl Store {
         tensor.reshape(tensor.shape().lengths()).map_err(|problem| StoreError::of(name, problem))
     }
 
-    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns how many are new.
+    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns the number of
+    /// models that were added.
     pub fn share(&self, name: &str, from: &str, to: &[&str]) -> Result<usize, StoreError> {
         let new = self.books()?.ledger.share(name, from, to)?;
         self.say(|| format!("`{name}` is shared by {from} with {}", to.join(", ")));
@@ -68,8 +72,8 @@ impl Store {
         Ok(self.books()?.ledger.acquire(name, model)?)
     }
 
-    /// Removes one hold. Returns the number of holds that the model has left. After the last hold of any model the
-    /// tensor is freed when the grace period ends, which by default is at once.
+    /// Removes one hold. Returns the number of holds that the model has left. When no model holds the tensor any more,
+    /// it is freed after the grace period, which is zero by default.
     pub fn release(&self, name: &str, model: &str) -> Result<u64, StoreError> {
         let now = self.now();
         let (left, freed) = {
@@ -81,7 +85,7 @@ impl Store {
         Ok(left)
     }
 
-    /// Removes all holds of a model, and removes it from the consumers of all tensors. Leases are not affected.
+    /// Removes all holds of a model, and removes the model from the consumers of all tensors. Leases are not affected.
     pub fn release_model(&self, model: &str) -> Result<ModelReleased, StoreError> {
         let now = self.now();
         let (released, freed) = {
@@ -93,12 +97,12 @@ impl Store {
         Ok(released)
     }
 
-    /// Keeps a tensor, and keeps it on the device, even if no model holds it. Pins do not nest.
+    /// Keeps a tensor even if no model holds it, and never moves it off the device to make room. Pins do not nest.
     pub fn pin(&self, name: &str) -> Result<(), StoreError> {
         Ok(self.books()?.ledger.pin(name)?)
     }
 
-    /// Removes the pin. The pin counts as use until now, so the grace period starts here.
+    /// Removes the pin. The pin counts as use until now, so the grace period starts now.
     pub fn unpin(&self, name: &str) -> Result<(), StoreError> {
         let now = self.now();
         let freed = {
@@ -110,8 +114,8 @@ impl Store {
         Ok(())
     }
 
-    /// Registers a part of a tensor under a name of its own: `size` values from `offset` on, by default all that
-    /// follow. Nothing is copied, and the memory lives as long as either name.
+    /// Registers a part of a tensor under a name of its own: `size` values from `offset` on, by default all values that
+    /// follow. Nothing is copied. The memory lives until both names are removed.
     pub fn view(
         &self,
         (name, model): Named<'_>,
@@ -126,8 +130,8 @@ impl Store {
         Ok(view.to_owned())
     }
 
-    /// Replaces the tensor under a name; only its producer may. Consumers, holds and the pin stay. Views and leases of
-    /// the old tensor keep the old values.
+    /// Replaces the tensor under a name. Only its producer may do this. Consumers, holds and the pin stay. Views and
+    /// leases of the old tensor keep the old values.
     pub fn replace(&self, name: &str, model: &str, tensor: &Tensor) -> Result<(), StoreError> {
         let own = self.own("replace", name, tensor)?;
         let now = self.now();
@@ -142,8 +146,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a name regardless of the grace period; only its producer may. Fails if other models hold it, or if it is
-    /// leased or pinned.
+    /// Removes a tensor regardless of the grace period. Only its producer may do this. Fails if other models hold the
+    /// tensor, or if it is leased or pinned.
     pub fn unregister(&self, name: &str, model: &str) -> Result<(), StoreError> {
         let freed = {
             let mut books = self.books()?;
@@ -176,7 +180,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let owned: Result<Vec<(&str, Tensor)>, StoreError> =
             tensors.iter().map(|(name, tensor)| Ok((*name, self.own("register", name, tensor)?))).collect();
-        // Outlives the lock below: a refused entry is dropped under the lock and must not be the last handle.
+        // `owned` outlives the lock below: a refused entry is dropped under the lock and must not be the last handle.
         let owned = owned?;
         let now = self.now();
         let mut undone = Vec::new();
@@ -222,7 +226,7 @@ impl Store {
         Ok(tensor.apart())
     }
 
-    /// Reports what was freed. The caller drops it after the books are unlocked.
+    /// Reports the freed tensors. The caller drops them after the books are unlocked.
     pub(super) fn say_freed(&self, freed: &[Freed<LeaseOwner<Tensor>>]) {
         for Freed { name, memory, last_of_its_memory, .. } in freed {
             let of = if *last_of_its_memory { "with its memory of" } else { "but other names still use its memory of" };
@@ -249,7 +253,7 @@ pub(super) fn take_due(ledger: &mut Ledger<LeaseOwner<Tensor>>, now: Duration) -
     due.iter().filter_map(|due| free_if_due(ledger, &due.name, now)).collect()
 }
 
-/// An error with the tensor's name if its values are lost.
+/// Returns an error with the tensor's name if its values are lost.
 pub(super) fn check_there(name: &str, tensor: &Tensor) -> Result<(), StoreError> {
     tensor.storage().check(tensor.asking("tensor")).map_err(|problem| StoreError::of(name, problem))
 }

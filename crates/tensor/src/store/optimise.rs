@@ -1,6 +1,7 @@
 //! Freeing and moving memory that is not in use, by priority, budget and last use.
 //!
-//! No values are lost: they are on the host before their device memory is released, and are uploaded again on use.
+//! No values are lost: values are copied to the host before their device memory is released, and are uploaded again on
+//! use.
 //!
 //! Invariant: leased or pinned tensors stay in place, and so do all tensors in the same memory.
 
@@ -23,7 +24,7 @@ use crate::ops::tensor::Tensor;
 pub struct Optimised {
     /// Names that were removed because no model held them.
     pub freed: usize,
-    /// Bytes of their memory on both sides. Memory that another name is in stays and is not counted.
+    /// Bytes of the freed memory on both sides. Memory that another registered tensor uses stays and is not counted.
     pub freed_bytes: u64,
     /// The number of memories moved to the host.
     pub moved: usize,
@@ -38,7 +39,8 @@ pub struct Optimised {
     pub kept_bytes: u64,
     /// Memories that stay on the device because they are leased or pinned. Part of `kept`.
     pub exempt: usize,
-    /// Memories that could not be moved, by name, and why. They are unchanged.
+    /// Memories that could not be moved, each with a name of a tensor in it and the error. These memories are
+    /// unchanged.
     pub failed: Vec<(String, TensorError)>,
 }
 
@@ -47,14 +49,14 @@ pub struct Optimised {
 struct NamedMemory {
     name: String,
     tensor: Tensor,
-    /// The time since the last use under any of its names.
+    /// The time since the last use of any tensor in this memory.
     unused: Duration,
     is_exempt: bool,
 }
 
 impl Store {
-    /// Frees tensors that no model holds, and moves tensors to the host according to the priority. Values are kept:
-    /// they are uploaded again on use.
+    /// Frees tensors that no model holds, and moves tensors to the host according to the priority. Moved values are
+    /// uploaded again on use.
     pub fn optimise(&self) -> Result<Optimised, StoreError> {
         let now = self.now();
         let (freed, mut places) = {
@@ -140,8 +142,8 @@ impl Store {
     #[expect(clippy::unused_self, reason = "there is no device to leave")]
     fn leave_the_device(&self, _: &[NamedMemory], _: &mut Optimised) {}
 
-    /// Moves one memory to the host, unless a name in it was leased or pinned since. This is checked while the values
-    /// are locked, and taking a lease waits for that lock. So no memory moves while it is leased.
+    /// Moves one memory to the host, unless a tensor in it was leased or pinned since. This is checked while the values
+    /// are locked, and taking a lease waits for that lock. Therefore no memory moves while it is leased.
     #[cfg(not(target_arch = "wasm32"))]
     fn leave(&self, place: &NamedMemory) -> Result<u64, TensorError> {
         let tag = place.tensor.memory_id();
@@ -164,7 +166,7 @@ impl fmt::Display for Optimised {
     }
 }
 
-/// Every registered memory once, under the first name in it.
+/// Lists every registered memory once, under the first name of a tensor in it.
 fn places(books: &StoreBooks, now: Duration) -> Vec<NamedMemory> {
     let ledger = &books.ledger;
     let mut places: BTreeMap<u64, NamedMemory> = BTreeMap::new();
@@ -181,7 +183,7 @@ fn places(books: &StoreBooks, now: Duration) -> Vec<NamedMemory> {
     places.into_values().collect()
 }
 
-/// True if a name in this memory is leased or pinned.
+/// True if a tensor in this memory is leased or pinned.
 #[cfg(not(target_arch = "wasm32"))]
 fn is_exempt(books: &StoreBooks, tag: u64) -> bool {
     let ledger = &books.ledger;
@@ -190,7 +192,7 @@ fn is_exempt(books: &StoreBooks, tag: u64) -> bool {
     ledger.names().filter(in_it).any(|name| ledger.is_pinned(name) || leases(name) > 0)
 }
 
-/// Returns pooled memory to the system. Returns the number of bytes.
+/// Gives pooled memory back to the system. Returns the number of bytes.
 fn trim(context: &Context) -> u64 {
     let taken = || {
         #[cfg(not(target_arch = "wasm32"))]
@@ -199,7 +201,8 @@ fn trim(context: &Context) -> u64 {
         let device = 0;
         device + context.host_pool().pooled_bytes
     };
-    // Released buffers become free when the device reports that it has finished with them. This does not wait for that.
+    // Released buffers become free when the device reports that it has finished with them. `poll` collects such reports
+    // and does not wait for more.
     #[cfg(not(target_arch = "wasm32"))]
     if let Some(device) = context.device() {
         let _ = device.poll();

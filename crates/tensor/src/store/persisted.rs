@@ -1,10 +1,10 @@
 //! Persisting named tensors in the store's folder, and loading them in this or a later process.
 //!
-//! The folder keeps the quota and the order of eviction.
+//! The folder enforces the quota and decides the order of eviction.
 //!
-//! Values are read from their file and uploaded in parts of 4 MB, without a copy of the whole on the host. Reading is
-//! used instead of mapping: if another program truncates the file meanwhile, a read returns an error, but a mapping
-//! would end the process. `TensorFile::map` is available to callers that can rule this out.
+//! Values are read from their file and uploaded in parts of 4 MB, without a copy of the whole tensor on the host. Files
+//! are read and not mapped: if another program truncates the file meanwhile, a read returns an error, but access to a
+//! mapping ends the process. `TensorFile::map` is for callers that can rule this out.
 //!
 //! Invariants: when `persist` returns, the values are on disk. Loading a truncated file is an error and registers
 //! nothing.
@@ -22,9 +22,9 @@ use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 use crate::store::files::{FileTensor, PutOutcome, TensorBytes, TensorFile, mark_of};
 
-/// The maximum bytes read before they are uploaded. With parts of 1, 4 and 32 MB, 256 MB took 30, 30 and 69 ms of CPU
-/// time from the file to staging, because 32 MB do not fit a cache. Each part is a submission, so fewer parts are
-/// better.
+/// The maximum number of bytes that are read before they are uploaded. From the file to staging, 256 MB took 30 ms of
+/// CPU time in parts of 1 MB or 4 MB, and 69 ms in parts of 32 MB, which do not fit a cache. Each part is a submission,
+/// so 4 MB are better than 1 MB.
 const PART_BYTES: usize = 4 << 20;
 
 /// The result of [`Store::persist_all`].
@@ -35,7 +35,7 @@ pub struct Persisted {
     pub file_bytes: u64,
     /// Tensors whose files were removed to stay within the quota.
     pub evicted: Vec<String>,
-    /// Tensors that could not be written, and why. The others were written.
+    /// Tensors that could not be written, and why. All other tensors were written.
     pub failed: Vec<(String, StoreError)>,
 }
 
@@ -44,14 +44,14 @@ pub struct Persisted {
 pub struct Restored {
     /// The names that were registered.
     pub tensors: Vec<String>,
-    /// Bytes of their values.
+    /// Bytes of the values of these tensors.
     pub bytes: u64,
     /// Tensors that could not be registered, and why, for example because the name is taken.
     pub failed: Vec<(String, StoreError)>,
 }
 
 impl Store {
-    /// Writes a tensor to the folder and replaces the file it had there under this name.
+    /// Writes a tensor to the folder. Replaces the file that the folder has under this name.
     pub fn persist(&self, name: &str) -> Result<PutOutcome, StoreError> {
         let folder = self.folder("persist")?;
         let tensor = {
@@ -71,8 +71,8 @@ impl Store {
         Ok(put)
     }
 
-    /// Writes all tensors to the folder, the least recently used first. If the quota is reached, those are evicted
-    /// first.
+    /// Writes all tensors to the folder, the least recently used first. If the quota is reached, the least recently
+    /// used tensors are therefore the first to be evicted.
     pub fn persist_all(&self) -> Result<Persisted, StoreError> {
         self.folder("persist_all")?;
         let now = self.now();
@@ -114,7 +114,7 @@ impl Store {
     }
 
     /// Registers every tensor in the folder, with `model` as its producer. Programs call this at startup. Unreadable
-    /// files are listed in `failed` and do not affect the others.
+    /// files are listed in `failed` and do not affect the other tensors.
     pub fn restore(&self, model: &str) -> Result<Restored, StoreError> {
         let listing = self.folder("restore")?.list()?;
         let mut restored = Restored::default();
@@ -147,7 +147,7 @@ impl Store {
     }
 }
 
-/// Loads a tensor from a file to the device of a context, or to the host if it has none.
+/// Loads a tensor from a file to the device of a context, or to the host if the context has no device.
 pub(super) fn tensor_of(context: &Context, file: &TensorFile, name: &str) -> Result<Tensor, StoreError> {
     let found = file.tensor(name)?;
     let storage = match context.side() {

@@ -1,9 +1,9 @@
 //! Moving a store to another device or to the host, also after its device was lost. The caller chooses the device.
 //!
-//! Invariants: a tensor with values on either side keeps its newest ones. Otherwise its values are restored from files;
-//! if several files overlap, the one that missed the fewest writes wins. The result states for each name whether its
-//! file had the last write. A tensor without values and without a file returns an error with its name on every use; the
-//! others are unaffected.
+//! Invariants: a tensor with values on either side keeps its newest values. Otherwise its values are restored from
+//! files. If several files overlap, the file that missed the fewest writes wins. The result states for each name
+//! whether its file had the last write. If a tensor has neither values nor a file, every use of it returns an error
+//! with its name; other tensors are unaffected.
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,17 @@ pub struct StoreRecovery {
 /// The values that a tensor has after [`Store::recover`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TensorRecovery {
-    /// Its newest values, from the host or from the old device if that still worked.
+    /// The newest values, from the host, or from the old device if that still worked.
     Kept,
-    /// Its newest values, from a file: its memory was not written since they were persisted or loaded. The file is its
-    /// own, or one of the same memory.
+    /// The newest values, from the file of this tensor or of another tensor in the same memory. The memory was not
+    /// written after these values were persisted or loaded.
     FromFile,
-    /// The values of a file, its own or one of the same memory, which may be older than its newest. Later writes are
-    /// lost. For a view, writes anywhere in its memory count. Parts of it may come from newer files; `writes_since` is
-    /// about the oldest part.
+    /// Values that may be older than the newest, from the file of this tensor or of another tensor in the same memory.
+    /// Later writes are lost. For a view, writes anywhere in its memory count. Parts of the tensor may come from newer
+    /// files; `writes_since` is about the oldest part.
     FromOlderFile {
-        /// The number of lost writes. `None` if it is not known, because the file is from before this store or from
-        /// another process.
+        /// The number of lost writes. `None` if that number is unknown, because the file was written before this store
+        /// existed or by another process.
         writes_since: Option<u64>,
     },
     /// No values; every use is an error.
@@ -50,7 +50,7 @@ impl StoreRecovery {
         self.named(|recovery| matches!(recovery, TensorRecovery::Kept | TensorRecovery::FromFile))
     }
 
-    /// Names that have the values of a file which may be older than the last write.
+    /// Names whose values come from a file that may be older than the last write.
     pub fn older(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::FromOlderFile { .. }))
     }
@@ -67,8 +67,8 @@ impl StoreRecovery {
 impl Store {
     /// Moves all tensors of the store's context to a device, or to the host, and keeps their values. If the old device
     /// was lost, values that only it had are restored from the folder; without a file they are lost. The result states
-    /// this for each tensor, and whether a file has the newest values. Writes by the caller's own GPU code count only
-    /// if [`Tensor::was_written`] was called.
+    /// for each tensor where its values come from, and whether they are the newest. Writes by the caller's own GPU code
+    /// count only if [`Tensor::was_written`] was called.
     pub fn recover(&self, new_device: Option<&Device>) -> Result<StoreRecovery, StoreError> {
         let context = self.context()?;
         context.move_to(new_device)?;
@@ -107,9 +107,10 @@ impl Store {
         Ok(recovered)
     }
 
-    /// Restores a memory in place from files, so that every tensor in it works again. The base is the file of a name
-    /// that spans the whole memory, and of several the one that missed the fewest writes. Files of parts that missed
-    /// even fewer go on top. `None` if no file has the whole memory, or if another thread restored or wrote it first.
+    /// Restores a memory in place from files, so that every tensor in it works again. The base is a file that covers
+    /// the whole memory. If there are several such files, it is the one that missed the fewest writes. Files of parts
+    /// of the memory that missed even fewer writes go on top. Returns `None` if no file has the whole memory, or if
+    /// another thread restored or wrote the memory first.
     fn restore_memory(&self, names: &[&(String, Tensor)]) -> Option<Layers> {
         let storage = names.first()?.1.storage();
         let mut files: Vec<Candidate<'_>> =
@@ -123,7 +124,7 @@ impl Store {
             .find_map(|(at, file)| Some((at, file.read()?)))?;
         let mut layers = Layers::over(storage.bytes(), files[at].missed);
         let mut used = vec![&files[at]];
-        // Files before `at` missed fewer writes. The one with the fewest goes last, on top.
+        // Files before `at` missed fewer writes. The file that missed the fewest goes last, on top.
         for file in files[..at].iter().rev().filter(|file| age(file.missed) < age(files[at].missed)) {
             // If a part cannot be read, the older values stay.
             let Some(part) = file.read() else { continue };
@@ -143,13 +144,13 @@ impl Store {
         Some(layers)
     }
 
-    /// The file of a name, and the number of writes it has missed.
+    /// The file of a name, and the number of writes that the file has missed.
     fn candidate<'a>(&self, name: &'a str, tensor: &'a Tensor) -> Option<Candidate<'a>> {
         let file = self.file_of(name, tensor).ok()??;
         Some(Candidate { missed: self.writes_since(name, tensor, &file), name, tensor, file })
     }
 
-    /// Restores a name that was a part of a lost memory from its own file, into a memory of its own.
+    /// Restores a tensor that was a part of a lost memory from its own file. The tensor gets a memory of its own.
     fn restore_apart(&self, name: &str, tensor: &Tensor) -> Result<TensorRecovery, StoreError> {
         let Some(file) = self.file_of(name, tensor)? else {
             return check_there(name, tensor).map(|()| TensorRecovery::Kept);
@@ -180,7 +181,7 @@ struct Candidate<'a> {
     name: &'a str,
     tensor: &'a Tensor,
     file: TensorFile,
-    /// The number of writes it has missed. `None` if not known.
+    /// The number of writes that the file has missed. `None` if not known.
     missed: Option<u64>,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// The maximum length of a tensor's or a model's name.
 pub const MAX_NAME_BYTES: usize = 512;
 
-/// The key that safetensors headers reserve. It is refused as a name rather than escaped in files, so that a tensor has
-/// the same name everywhere.
+/// The key that safetensors headers reserve. The key is refused as a tensor's name and not escaped in files, so that a
+/// tensor has the same name everywhere.
 const RESERVED_NAME: &str = "__metadata__";
 
 /// An error of the ledger.

@@ -1,6 +1,6 @@
-//! Memory report of a store: totals, per model and per tensor.
+//! Memory report of a store: overall, per model and per tensor.
 //!
-//! Bytes are those actually allocated on each side. Memory that several names are in is counted once in every total.
+//! Bytes are those actually allocated on each side. Memory that several tensors share is counted once in every total.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,16 +24,16 @@ pub struct TensorReport {
     pub name: String,
     pub shape: Shape,
     pub dtype: DType,
-    /// Bytes of its own values.
+    /// Bytes of the tensor's own values.
     pub bytes: u64,
-    /// Bytes of the memory that it is in.
+    /// Bytes of the memory that the tensor is in.
     pub memory: BothSides,
-    /// Identifies that memory. Names in the same memory have the same id.
+    /// Identifies that memory. Tensors in the same memory have the same id.
     pub memory_id: u64,
-    /// The sides that have its newest values.
+    /// The sides that have the tensor's newest values.
     pub location: Location,
     pub producer: String,
-    /// The other models that may use it.
+    /// The other models that may use the tensor.
     pub consumers: Vec<String>,
     /// The number of holds of all models together.
     pub holds: u64,
@@ -100,7 +100,7 @@ impl Store {
             }
             (known, holders, ledger.saving())
         };
-        // After the books are unlocked: the values may be locked by a transfer in progress.
+        // This comes after the books are unlocked, because a transfer in progress may hold the lock of the values.
         let mut taken: BTreeMap<u64, BothSides> = BTreeMap::new();
         for (report, tensor) in &mut tensors {
             let (device, host) = tensor.storage().taken();

@@ -1,4 +1,5 @@
-//! Users' shaders on named tensors: registered by name, run on names, with named results. `own` reads and runs them.
+//! Users' shaders on named tensors. Shaders are registered by name; their inputs and results are named tensors. The
+//! module `ops::own` checks and runs them.
 //!
 //! Invariants: a registered shader compiles. Results are registered all or none, in the order of their declaration.
 
@@ -16,17 +17,17 @@ use crate::ops::own::{CompiledShader, ParamValue};
 pub struct ShaderRun<'a> {
     /// The tensor that each variable reads.
     pub inputs: &'a [(&'a str, Named<'a>)],
-    /// For each variable that is written: the name and the shape of the tensor that is registered.
+    /// For each variable that the shader writes: the name and the shape of the tensor that is registered.
     pub outputs: &'a [(&'a str, &'a str, &'a [usize])],
     /// Values of the members of the uniform.
     pub params: &'a [(&'a str, ParamValue)],
-    /// Workgroups. Defaults to as many as cover the longest output.
+    /// The number of workgroups on each axis. Defaults to as many as cover the longest output.
     pub grid: Option<[u32; 3]>,
 }
 
 impl Store {
-    /// Registers a compute shader under a name, after it was checked and compiled. Inputs and outputs are variables of
-    /// its text with their types, in the order of their bindings.
+    /// Checks and compiles a compute shader, then registers it under a name. Inputs and outputs are variables of the
+    /// shader's text with their types, in the order of their bindings.
     pub fn register_shader(
         &self,
         name: &str,
@@ -38,7 +39,7 @@ impl Store {
         if self.books()?.shaders.contains_key(name) {
             return Err(StoreError::ShaderExists { name: name.to_owned() });
         }
-        // Without the lock, because compiling takes long.
+        // The books are not locked here, because compiling takes long.
         let shader = context.shader(name, wgsl, inputs, outputs)?;
         match self.books()?.shaders.entry(name.to_owned()) {
             Entry::Occupied(_) => return Err(StoreError::ShaderExists { name: name.to_owned() }),
@@ -55,7 +56,7 @@ impl Store {
         let variables: Vec<&str> = run.inputs.iter().map(|(variable, _)| *variable).collect();
         let shapes: Vec<(&str, &[usize])> =
             run.outputs.iter().map(|(variable, _, shape)| (*variable, *shape)).collect();
-        // Names in the order in which the outputs were declared, like the tensors.
+        // The names are in the order in which the outputs were declared, as are the tensors that the shader returns.
         let mut outs: Vec<&str> = Vec::new();
         for declared in shader.own().outputs() {
             let given = run.outputs.iter().find(|(variable, ..)| *variable == declared.name);

@@ -1,9 +1,11 @@
 //! The store itself: its context, its books behind one lock, and its disposal.
 //!
-//! The books are the innermost lock except for the slots of leases. Nothing is moved or computed while they are locked,
-//! and no tensor is dropped, because that takes the tensor's own lock. The module header of `store` has the lock order.
+//! While a thread has the lock of the books, it may take only the slots of leases. Nothing is moved or computed while
+//! the books are locked, and no tensor is dropped, because dropping takes the tensor's own lock. The module header of
+//! `store` has the lock order.
 //!
-//! Invariants: a disposed store holds nothing and returns an error. The background thread ends with the store.
+//! Invariants: a disposed store holds no tensors, and calls that can fail return an error. The background thread ends
+//! with the store.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::collections::BTreeMap;
@@ -25,7 +27,7 @@ use crate::ops::tensor::Tensor;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::store::files::TensorFolder;
 
-/// Named tensors that models own and share. Clones are the same store.
+/// Named tensors that models own and share. Clones refer to the same store.
 ///
 /// ```
 /// use vramp_tensor::{Context, Store};
@@ -46,9 +48,9 @@ pub struct Store {
     inner: Arc<dyn StoreParts>,
 }
 
-/// The parts of a store, behind one pointer. The proof that it is `Send` and `Sync` goes deep into the types of wgpu,
-/// deeper than the default `recursion_limit`. With this trait it is proven once here, and not in every crate that sends
-/// a store to a thread.
+/// The parts of a store, behind one pointer. To prove that a store is `Send` and `Sync`, the compiler goes deeper into
+/// the types of wgpu than the default `recursion_limit` allows. With this trait, the proof is done once in this crate
+/// and not in every crate that sends a store to a thread.
 trait StoreParts: Send + Sync {
     fn parts(&self) -> &StoreInner;
 }
@@ -60,7 +62,7 @@ impl StoreParts for StoreInner {
 }
 
 pub(super) struct StoreInner {
-    // First, so that the thread has ended before the other fields are dropped.
+    // This field is first, so that the thread has ended before the other fields are dropped.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) background: Mutex<Option<Background>>,
     pub(super) context: OnceLock<Context>,
@@ -75,7 +77,7 @@ pub(super) struct StoreBooks {
     pub(super) ledger: Ledger<LeaseOwner<Tensor>>,
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) shaders: BTreeMap<String, CompiledShader>,
-    /// What the folder has of each tensor.
+    /// For each tensor, the values that the folder has.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) filed: BTreeMap<String, FiledValues>,
     pub(super) is_disposed: bool,
@@ -92,7 +94,7 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Settings of a new store, to end in `build`.
+    /// Starts the settings of a new store. [`StoreBuilder::build`] makes the store.
     pub fn builder() -> StoreBuilder {
         StoreBuilder::default()
     }
@@ -182,7 +184,7 @@ impl Store {
         self.parts().folder.as_ref().ok_or(StoreError::NoFolder { op })
     }
 
-    /// The time for the ledger. Read before the books are locked.
+    /// The time for the ledger. Callers read it before they lock the books.
     pub(super) fn now(&self) -> Duration {
         (self.parts().settings.clock)()
     }
@@ -207,10 +209,10 @@ impl WeakStore {
     }
 }
 
-/// A handle to a tensor in the books. Its lease ends at once and is never the last, because the owner in the books is
-/// open.
+/// A handle to a tensor in the books. It is cloned through a lease that ends at once. The end of that lease never drops
+/// the tensor, because the owner in the books is still open.
 pub(super) fn peek(held: &LeaseOwner<Tensor>) -> Tensor {
-    Tensor::clone(&held.lease().expect("what is in the books is open"))
+    Tensor::clone(&held.lease().expect("an owner in the books is open"))
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

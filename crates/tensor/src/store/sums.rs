@@ -35,7 +35,7 @@ impl<T> Ledger<T> {
         bytes_once(self.records.values())
     }
 
-    /// Bytes of a tensor's own values. A view has fewer than the memory it is in.
+    /// Bytes of a tensor's own values. A view can have fewer bytes than the memory that it is in.
     pub fn bytes_of_tensor(&self, name: &str) -> Option<u64> {
         Some(self.records.get(name)?.entry.bytes)
     }

@@ -1,8 +1,9 @@
-//! Synchronizing host and device: both get the newest values of a tensor.
+//! Synchronizing host and device: the requested sides get the newest values of a tensor.
 //!
 //! The caller chooses the direction, not the winner: the storage knows which side was written last, and that side wins.
 //!
-//! Invariants: no write is overwritten by an older value. A second call moves nothing.
+//! Invariants: no write is overwritten by an older value. If nothing is written in between, a second call copies
+//! nothing.
 
 use super::error::StoreError;
 use super::shared::Store;
@@ -11,7 +12,7 @@ use crate::ops::error::TensorError;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::tensor::Tensor;
 
-/// The side that gets the newest values.
+/// The direction of a copy, which decides the side that gets the newest values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SyncDirection {
     CpuToGpu,
@@ -28,9 +29,9 @@ pub struct Synced {
 }
 
 impl Store {
-    /// Copies the newest values of a tensor to the given sides. If the source side has older values, nothing moves: the
-    /// target has the newest already. Without a device nothing moves either. For a view, the whole memory it is in
-    /// moves.
+    /// Copies the newest values of a tensor in the given direction. If the target already has the newest values,
+    /// nothing is copied, even if the source has older ones. Without a device, nothing is copied either. For a view,
+    /// the whole memory that it is in is copied.
     pub fn synchronize(&self, name: &str, model: &str, direction: SyncDirection) -> Result<Synced, StoreError> {
         let lease = self.lease(name, model)?;
         #[cfg(not(target_arch = "wasm32"))]

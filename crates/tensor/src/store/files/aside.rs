@@ -1,18 +1,20 @@
-//! Files set aside to make room: renamed until the new file has its name, then removed.
+//! Setting files aside to make room for a new file. A file that is set aside is renamed; it is removed after the new
+//! file has its final name.
 //!
-//! Invariants: a file that was set aside is either removed or gets its name back. The renaming of the new file decides
-//! which. If the process is killed in between, it cannot be known afterwards whether that had happened. The next writer
-//! therefore restores all of them, and the folder may be over its quota until the next put. Files that cannot be
-//! renamed or removed stay aside, and the next writer tries again.
+//! Invariants: a file that was set aside is removed if the new file gets its final name; otherwise it gets its own name
+//! back. If the process is killed in between, the next writer cannot know whether the new file had its final name. It
+//! therefore restores all files that were set aside, and the folder may be over its quota until the next put. Files
+//! that cannot be renamed or removed stay aside, and the next writer tries again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file_name;
 
-/// Starts the name of a file that is set aside. Repeated if a directory has that name.
+/// Starts the name of a file that is set aside. The prefix is repeated if a directory already has the resulting name.
 const PREFIX: &str = ".aside-";
-/// The maximum number of prefixes: file systems accept 255 bytes, and a tensor's file name has up to 214.
+/// The maximum number of prefixes. File systems accept names of 255 bytes, and a tensor's file name has up to 214
+/// bytes.
 const MAX_PREFIXES: usize = 5;
 
 /// Files that are set aside. Dropping this restores their names.
@@ -37,7 +39,7 @@ impl Aside {
     /// Removes the files.
     pub(super) fn remove(mut self) {
         for (_, other) in std::mem::take(&mut self.moved) {
-            // A file that could be renamed can usually be removed; otherwise the next writer handles it.
+            // A file that could be renamed can usually be removed; if not, the next writer restores it.
             let _ = fs::remove_file(other);
         }
     }
@@ -56,7 +58,7 @@ pub(super) fn is_aside(name: &str) -> bool {
     own_name(name).is_some()
 }
 
-/// Restores the name of a file that was set aside, or removes the file if the name is taken by a newer one.
+/// Restores the name of a file that was set aside, or removes the file if a newer file has that name.
 pub(super) fn put_back(other: &Path) {
     let Some(name) = other.file_name().and_then(|name| own_name(name.to_str()?)) else { return };
     let path = other.with_file_name(name);

@@ -1,4 +1,5 @@
-//! Errors of reading and writing files of tensors. A failed write leaves the old file and removes its own.
+//! Errors of reading and writing files of tensors. A failed write keeps the old file and removes the unfinished new
+//! file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,14 +59,14 @@ pub enum FileError {
         path.display()
     )]
     OverQuota { path: PathBuf, name: String, needed_bytes: u64, quota_bytes: u64 },
-    /// Files that should have made room cannot be removed.
+    /// Files that should be removed to make room cannot be removed.
     #[error(
         "the file of `{name}` needs {needed_bytes} bytes; the folder `{}` has a quota of {quota_bytes}, and \
          {stuck_bytes} bytes in it cannot be removed; check which other programs use it",
         path.display()
     )]
     NoRoom { path: PathBuf, name: String, needed_bytes: u64, quota_bytes: u64, stuck_bytes: u64 },
-    /// The file for a name has other contents.
+    /// The file that belongs to a name does not hold exactly that tensor.
     #[error(
         "`{}` should hold only `{wants}`, but holds {has} tensors that do not belong there; remove or replace it",
         path.display()

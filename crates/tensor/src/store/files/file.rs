@@ -1,11 +1,11 @@
 //! Reading a safetensors file.
 //!
-//! A [`TensorFile`] has the open file (or its bytes) and the header, which is checked when it is opened. It keeps no
-//! values: callers read as much of a tensor as they have room for.
+//! A [`TensorFile`] has the open file (or its bytes) and the header, which is checked when the file is opened. An open
+//! file keeps no values in memory: callers read as much of a tensor as they have room for.
 //!
-//! Invariants: a file that opens is complete; if it is truncated later, reading is an error with the numbers. Types and
-//! shapes that tensors do not have are refused only when such a tensor is requested, so the other tensors in the file
-//! can be read.
+//! Invariants: a file that opens is complete. If it is truncated later, reading it returns an error with both sizes.
+//! Types and shapes that tensors do not support are refused only when such a tensor is requested, so the other tensors
+//! in the file can be read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ pub struct FileTensor<'a> {
     pub dtype: DType,
     pub shape: Shape,
     file: &'a TensorFile,
-    /// Start and end of its values in the file.
+    /// Start and end of the tensor's values in the file.
     range: (u64, u64),
 }
 
@@ -57,7 +57,7 @@ enum FileBytes {
     Copied(Vec<u8>),
 }
 
-/// Reading a header fails because of the file or because of its content.
+/// The reason why a header cannot be read: an error of the file, or an error in its content.
 enum HeaderReadError {
     File(FileError),
     Header(HeaderError),
@@ -71,10 +71,10 @@ impl From<HeaderError> for HeaderReadError {
 
 impl TensorFile {
     /// Opens a file and checks its header. Values are read when requested: a file of 512 MB opens in 0.07 ms, and
-    /// reading it takes 1.6 s.
+    /// reading its values takes 1.6 s.
     ///
     /// Replacing the file by renaming, as [`write`](TensorFile::write) does, has no effect on an open file. If the file
-    /// is changed in place, reads return the changed values; if it is truncated, they return an error.
+    /// is changed in place, reads return the changed values; if the file is truncated, reads return an error.
     pub fn open(path: impl AsRef<Path>) -> Result<TensorFile, FileError> {
         let path = path.as_ref();
         let opened = open_file(path)?;
@@ -100,7 +100,7 @@ impl TensorFile {
         &self.path
     }
 
-    /// The names of its tensors, sorted, including those of unsupported types.
+    /// The names of all tensors in the file, sorted. Tensors of unsupported types are included.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.header.spans.keys().map(String::as_str)
     }
@@ -135,7 +135,7 @@ impl TensorFile {
     ) -> Result<TensorFile, FileError> {
         let opened = open_file(path)?;
         let file_bytes = opened.metadata().map_err(|error| FileError::system("read", path, &error))?.len();
-        // Some systems cannot map an empty file; the header check refuses it anyway.
+        // Some systems cannot map an empty file. The header check refuses an empty file anyway.
         if file_bytes == 0 {
             return TensorFile::from_bytes(path, Vec::new());
         }
@@ -203,14 +203,14 @@ impl<'a> FileTensor<'a> {
         self.range.1 - self.range.0
     }
 
-    /// Its values, little-endian, without gaps.
+    /// The tensor's values, little-endian, without gaps.
     pub fn read(&self) -> Result<Vec<u8>, FileError> {
         let mut values = vec![0; self.bytes() as usize];
         self.read_at(0, &mut values)?;
         Ok(values)
     }
 
-    /// Reads a part of its values, from a byte offset on. An error with the numbers if the file was truncated.
+    /// Reads a part of the values, from a byte offset on. Returns an error with both sizes if the file was truncated.
     pub fn read_at(&self, start: u64, into: &mut [u8]) -> Result<(), FileError> {
         let (has, end) = (self.bytes(), start.saturating_add(into.len() as u64));
         if end > has {
@@ -220,7 +220,7 @@ impl<'a> FileTensor<'a> {
         self.file.read_at(self.range.0 + start, into)
     }
 
-    /// Its values in place, if the file is mapped or in memory. They may be unaligned.
+    /// The tensor's values in place, if the file is mapped or in memory. The values may be unaligned.
     pub fn shown(&self) -> Option<&'a [u8]> {
         Some(&self.file.in_memory()?[self.range.0 as usize..self.range.1 as usize])
     }
@@ -242,7 +242,7 @@ fn dtype(name: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| kind(*dtype) == name)
 }
 
-/// Opens regular files only. Opening a pipe would block until it has a writer.
+/// Opens regular files only. Opening a pipe would block until the pipe has a writer.
 fn open_file(path: &Path) -> Result<File, FileError> {
     let found = fs::metadata(path).map_err(|error| FileError::system("read", path, &error))?;
     if !found.is_file() {

@@ -1,17 +1,18 @@
-//! Mapping tensor names to file names, and back if the name was not shortened.
+//! Mapping tensor names to file names, and back to tensor names unless they were shortened.
 //!
 //! Invariants: different tensor names have different file names, also on case-insensitive disks, unless they are
 //! shortened. File names contain only characters that are safe on every system. A shortened name ends in a hash of the
-//! whole name; if two of these collide, the tensor's name in the file tells them apart.
+//! whole name. If the hashes of two names collide, the tensor name inside the file tells which tensor the file belongs
+//! to.
 
 use std::fmt::Write as _;
 
-/// Starts every file name, so that none is reserved by a system (`con`, `..`).
+/// Starts every file name, so that no file name is one that a system reserves (`con`, `..`).
 const PREFIX: &str = "t-";
 const SUFFIX: &str = ".safetensors";
 /// The maximum length between prefix and suffix. File systems accept 255 bytes.
 const MAX_BYTES: usize = 200;
-/// The part of a longer name that is kept before its hash.
+/// The length of the part of a longer name that is kept before the hash.
 const START_BYTES: usize = 160;
 
 /// The file name for a tensor.
@@ -35,7 +36,8 @@ pub(super) fn is_ours(file: &str) -> bool {
     inner(file).is_some()
 }
 
-/// The tensor that a file is named for. `None` if the name was shortened; it is then only in the file.
+/// The name of the tensor that a file is named for. `None` if the name was shortened; the full name is then only inside
+/// the file.
 pub(super) fn decoded(file: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = inner(file)?.bytes();
@@ -48,7 +50,7 @@ pub(super) fn decoded(file: &str) -> Option<String> {
             byte => bytes.push(byte),
         }
     }
-    // A different spelling than that of `encoded` is not one of its names.
+    // Refuses other spellings: only file names that `encoded` makes are valid.
     String::from_utf8(bytes).ok().filter(|name| encoded(name) == file)
 }
 
@@ -56,7 +58,7 @@ fn inner(file: &str) -> Option<&str> {
     file.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
 }
 
-/// 128-bit FNV-1a, chosen because it is the same on every machine and in every version.
+/// The 128-bit FNV-1a hash, chosen because it is the same on every machine and in every version.
 fn number(name: &str) -> u128 {
     const START: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

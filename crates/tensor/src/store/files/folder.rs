@@ -1,11 +1,11 @@
 //! The folder in which a store keeps its tensors between runs: one file per tensor, within a quota.
 //!
 //! When the quota is reached, the least recently used tensors are evicted. `get` returns an open file, which stays
-//! valid whatever happens to the folder.
+//! valid even if the file is replaced or removed.
 //!
 //! Invariants: after a put, the files are within the quota. A replaced tensor counts once. A failed put evicts no
 //! tensor: files that make room are set aside, and removed only after the new file has its name. A process killed
-//! during a put may leave the folder over its quota until the next put. The old files stay while a new one is written,
+//! during a put may leave the folder over its quota until the next put. The old files stay while a new file is written,
 //! so the disk needs room for the quota and one tensor.
 //!
 //! Processes may share a folder. Writers take turns through a lock on the file `lock`. Readers need no lock, since
@@ -34,7 +34,8 @@ use crate::ops::shape::Shape;
 pub struct TensorFolder {
     path: PathBuf,
     quota_bytes: u64,
-    /// Held while writing. The mutex excludes threads of this process, the file lock other processes.
+    /// Held while writing. The mutex excludes other threads of this process, and the lock on the file excludes other
+    /// processes.
     lock: Mutex<File>,
     /// The latest use known to this process.
     newest: Mutex<SystemTime>,
@@ -46,7 +47,7 @@ pub struct PutOutcome {
     pub file_bytes: u64,
     /// Evicted tensors, least recently used first. Unreadable files are listed by path.
     pub evicted: Vec<String>,
-    /// Identifies this put among those of all processes. Stored in the file's metadata as `put`.
+    /// Identifies this put among the puts of all processes. The mark is stored in the file's metadata under `put`.
     pub mark: String,
 }
 
@@ -104,8 +105,9 @@ impl TensorFolder {
         self.quota_bytes
     }
 
-    /// Stores a tensor, replaces the file of the same name, and evicts others until all fit. Returns after the data is
-    /// on disk, which takes most of the time: a put of 4 kB takes 11 ms, a get 0.05 ms.
+    /// Stores a tensor, replaces the file that it had, and evicts other tensors until all files fit. Returns after the
+    /// data is on disk. Waiting for the disk takes most of the time: a put of 4 kB takes 11 ms, and a get takes 0.05
+    /// ms.
     pub fn put(&self, tensor: &TensorBytes<'_>) -> Result<PutOutcome, FileError> {
         let path = self.place(tensor.name);
         let headings = [heading(tensor)];
@@ -118,12 +120,12 @@ impl TensorFolder {
         }
         let _turn = self.turn()?;
         self.tidy()?;
-        // An unreadable file is replaced. A file that belongs to another tensor is not.
+        // An unreadable file is replaced. A file that belongs to another tensor is not replaced.
         if let Err(other @ FileError::SameFile { .. }) = open_as(&path, tensor.name) {
             return Err(other);
         }
         let failed = |error| FileError::writing(&path, needed_bytes, &error);
-        // The whole file is on disk before any other is removed, so a full disk evicts no tensor.
+        // The whole new file is written before any other file is set aside, so a full disk evicts no tensor.
         let temporary = plan.fill(&path, OF_A_PUT, &headings, |_| Ok::<_, FileError>(Cow::Borrowed(tensor.bytes)))?;
         let mut shelf = FolderContents::look(&self.path)?;
         settle(&temporary, Some(self.use_after(shelf.newest()))).map_err(failed)?;
@@ -136,7 +138,8 @@ impl TensorFolder {
         Ok(PutOutcome { file_bytes: needed_bytes, evicted, mark })
     }
 
-    /// Opens a tensor's file, in which it has the same name. Counts as a use. `None` if the folder does not have it.
+    /// Opens the file of a tensor. Inside the file, the tensor has the same name. Counts as a use. `None` if the folder
+    /// does not have the tensor.
     pub fn get(&self, name: &str) -> Result<Option<TensorFile>, FileError> {
         let path = self.place(name);
         let file = match open_as(&path, name) {
@@ -154,7 +157,8 @@ impl TensorFolder {
     pub fn remove(&self, name: &str) -> Result<bool, FileError> {
         let path = self.place(name);
         let _turn = self.turn()?;
-        // A killed process may have set the file aside; otherwise it would reappear.
+        // A killed process may have set the file aside. `tidy` restores it, so that it is removed below and does not
+        // reappear later.
         self.tidy()?;
         match open_as(&path, name) {
             Err(FileError::NotThere { .. }) => Ok(false),
@@ -163,8 +167,8 @@ impl TensorFolder {
         }
     }
 
-    /// Removes all files that are not valid tensors of this folder, and returns them. Files that the system refuses to
-    /// read stay, because they may be intact.
+    /// Removes all files that are not valid tensors of this folder, and returns their descriptions. Files that the
+    /// system refuses to read stay, because they may be intact.
     pub fn remove_corrupt(&self) -> Result<Vec<CorruptFile>, FileError> {
         let _turn = self.turn()?;
         self.tidy()?;
@@ -193,7 +197,8 @@ impl TensorFolder {
         Ok(listing)
     }
 
-    /// Sets the least recently used files aside until the new file fits. Returns them and their names.
+    /// Sets the least recently used files aside until the new file fits. Returns these files and the names of their
+    /// tensors.
     fn make_room(
         &self,
         shelf: &FolderContents,
@@ -207,7 +212,7 @@ impl TensorFolder {
                 break;
             }
             let name = named(&place.path).or_else(|| kept(place).ok().map(|kept| kept.name));
-            // Some systems cannot move a file that another process has open; try the next one.
+            // Some systems cannot rename a file that another process has open. In that case, try the next file.
             if aside.add(&place.path) {
                 taken -= place.bytes;
                 evicted.push(name.unwrap_or_else(|| place.path.display().to_string()));
@@ -220,8 +225,9 @@ impl TensorFolder {
         Err(FileError::NoRoom { path, name: name.to_owned(), needed_bytes, quota_bytes, stuck_bytes: taken })
     }
 
-    /// Removes unfinished files and restores files that were set aside. We hold the writer lock, so the processes that
-    /// left them were killed. Files that cannot be removed do no harm and are tried again next time.
+    /// Removes unfinished files and restores files that were set aside. The caller has the writer lock, so the
+    /// processes that left these files were killed. Files that cannot be removed do no harm, and the next writer tries
+    /// again.
     fn tidy(&self) -> Result<(), FileError> {
         let shelf = FolderContents::look(&self.path)?;
         self.use_after(shelf.newest());
@@ -255,7 +261,7 @@ impl TensorFolder {
 /// The metadata key of a file's mark.
 const MARK: &str = "put";
 
-/// A mark that no other put has: time, process and a counter, of constant length.
+/// A mark that no other put has. It consists of the time, the process and a counter, and has a constant length.
 fn new_mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -292,7 +298,7 @@ fn open_as(path: &Path, name: &str) -> Result<TensorFile, FileError> {
 
 fn kept(place: &ShelfFile) -> Result<FolderTensor, FileError> {
     let file = TensorFile::open(&place.path)?;
-    // The name is in the file. The file belongs to the folder only if that name maps to its path.
+    // The name is in the file. The file belongs to the folder only if that name maps to the file's path.
     let [name] = file.names().collect::<Vec<_>>()[..] else { return Err(stranger(place, &file)) };
     if !leads_to(name, &place.path) {
         return Err(stranger(place, &file));

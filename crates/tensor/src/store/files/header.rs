@@ -1,15 +1,15 @@
 //! The header of a safetensors file: reading, checking and writing it.
 //!
 //! The format: eight bytes of length, then JSON of that length, then the values without gaps. The JSON is an object of
-//! `name: {dtype, shape, data_offsets}`, with an optional `__metadata__`. Types are names and shapes are lists here;
-//! `file` converts them to those of tensors.
+//! `name: {dtype, shape, data_offsets}`, with an optional `__metadata__`. In this module, types are names and shapes
+//! are lists; the module `file` converts them to the types and shapes of tensors.
 //!
-//! Invariants: in a header that was read, every tensor is inside the file, none overlap, and no bytes between them are
-//! unclaimed. If the type is known, its shape matches its length in bytes.
+//! Invariants: in a header that was read, every tensor is inside the file, no two tensors overlap, and every byte after
+//! the header belongs to a tensor. If the type of a tensor is known, its shape matches its length in bytes.
 //!
 //! The text is read with `serde_json` and not with the `safetensors` crate (0.8.0), which the tests use for comparison.
-//! That crate accepts duplicate names, reports an unknown type as bad JSON, and adds the offsets of a hostile header
-//! until they wrap.
+//! That crate accepts duplicate names, reports an unknown type as bad JSON, and lets sums of the offsets in a hostile
+//! header overflow.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,13 +19,13 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::kinds::bits;
 
-/// Length of the field with the header's length.
+/// Size of the field that holds the header's length.
 pub(super) const LENGTH_BYTES: usize = 8;
 /// The maximum length of a header, the same as in other implementations.
 pub(super) const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// The key in the header that is not a tensor.
 pub(super) const METADATA: &str = "__metadata__";
-/// More than any real file has. Bounds the lists in a header.
+/// The maximum number of axes, more than any real file has. Bounds the length of the lists in a header.
 const MAX_AXES: usize = 64;
 
 /// The reason why a file is not valid safetensors.
@@ -85,8 +85,8 @@ pub(super) struct TensorSpan {
 }
 
 impl Header {
-    /// Reads the header of a file of `file_bytes` bytes and checks it against that size. `fetch` fills a slice from an
-    /// offset.
+    /// Reads the header of a file of `file_bytes` bytes and checks it against that size. `fetch` fills a slice with
+    /// bytes of the file, from an offset on.
     pub(super) fn read<E: From<HeaderError>>(
         file_bytes: u64,
         fetch: impl Fn(u64, &mut [u8]) -> Result<(), E>,
@@ -194,8 +194,8 @@ fn read_object(text: &str) -> Result<Header, HeaderError> {
     header.map_err(|error| refused.unwrap_or_else(|| not_json(text, &error)))
 }
 
-/// Converts an error of `serde_json`, with its line and column as an offset into the header. That is the offset of the
-/// unexpected byte, or of the end of a value of the wrong type.
+/// Converts an error of `serde_json`. Its line and column become an offset into the header: that of the unexpected
+/// byte, or of the end of a value of the wrong type.
 fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
     let unread = usize::from(error.is_syntax() && error.column() > 0);
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
@@ -205,8 +205,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
     HeaderError::NotJson { at, problem: problem.strip_suffix(&place).unwrap_or(&problem).to_owned() }
 }
 
-// The seeds below read the three kinds of objects in a header. Errors of serde are text, so typed errors are passed
-// through `refused`.
+// The seeds below read the three kinds of objects in a header, and the list of axes. Errors of serde are text, so typed
+// errors are passed through `refused`.
 
 struct HeaderSeed<'a> {
     refused: &'a mut Option<HeaderError>,

@@ -2,7 +2,7 @@
 //!
 //! Every tensor type has a name in files. An unknown name does not prevent reading the other tensors of a file.
 
-/// A type name in files.
+/// A type in files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileDType {
     pub(super) name: &'static str,

@@ -1,13 +1,13 @@
 //! Memory-mapped files, for callers that can promise that the file is not truncated.
 //!
-//! Stores and folders do not use this; they read (`positioned`). The bytes stay valid as long as the mapping, even if
-//! the file is renamed or removed.
+//! Stores and folders do not map files; they read them (`positioned`). The mapped bytes stay valid as long as the
+//! mapping exists, even if the file is renamed or removed.
 //!
 //! Reading costs little if values are copied anyway, as they are on their way to a device. From the system's cache to
 //! 32 MB of staging, 256 MB took 25 ms of CPU time through a mapping. Reading took 30 ms in parts of 1 or 4 MB, and 69
-//! ms in parts of 32 MB, which do not fit a cache. In return, a file that another program truncates is an error, while
-//! touching a mapping of it ends the process with SIGBUS. Locks do not help because they are advisory, and a check of
-//! the length is outdated at once.
+//! ms in parts of 32 MB, which do not fit a cache. In return, if another program truncates the file, reading returns an
+//! error, while touching a mapping ends the process with SIGBUS. Locks do not help because they are advisory, and a
+//! check of the length is outdated at once.
 
 #![expect(
     unsafe_code,
@@ -26,12 +26,13 @@ use super::file::TensorFile;
 impl TensorFile {
     /// Maps a file and checks its header. Values can be used in place
     /// ([`FileTensor::shown`](super::FileTensor::shown)), and pages are loaded when they are touched.
-    /// [`open`](TensorFile::open) needs no promise.
+    /// [`open`](TensorFile::open) is the safe alternative.
     ///
     /// # Safety
     ///
     /// No process may change or truncate the file while it is open here: touching a truncated part ends the process.
-    /// Replacing it by renaming is fine, as [`write`](TensorFile::write) and [`TensorFolder`](super::TensorFolder) do.
+    /// Replacing the file by renaming is fine, as [`write`](TensorFile::write) and
+    /// [`TensorFolder`](super::TensorFolder) do.
     // SAFETY: the caller keeps the promise above.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<TensorFile, FileError> {
         // SAFETY: forwarded from the caller.

@@ -1,7 +1,7 @@
-//! Listing a folder of tensors in order of use. Files are not opened or removed here.
+//! Listing a folder of tensors in order of use. This module neither opens nor removes files.
 //!
-//! There is no index file that could disagree with the folder. The modification time of a file is its last use, which
-//! survives restarts.
+//! There is no index file that could disagree with the folder. The modification time of a file records its last use, so
+//! that the order survives restarts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct ShelfFile {
 pub(super) struct FolderContents {
     /// Least recently used first.
     pub(super) places: Vec<ShelfFile>,
-    /// Left by puts that did not finish.
+    /// Files left by puts that did not finish.
     pub(super) unfinished: Vec<PathBuf>,
     /// Files that were set aside to make room.
     pub(super) aside: Vec<PathBuf>,
@@ -44,7 +44,7 @@ impl FolderContents {
                 // Skip directories: they are not ours, and could not be renamed to a tensor's file.
                 shelf.aside.extend(is_file().then(|| found.path()));
             } else if file_name::is_ours(name) {
-                // Another process may have removed it since.
+                // Another process may have removed the file since.
                 let Ok(about) = found.metadata() else { continue };
                 // A directory is not a tensor, and removing it would free nothing.
                 if about.is_dir() {

@@ -1,6 +1,7 @@
 //! Names of unfinished files, and syncing them to disk. [`TemporaryFile`] creates, renames and removes them.
 //!
-//! Invariant: a file gets its final name only after all of it is on disk. If it is dropped before, it is removed.
+//! Invariant: a file gets its final name only after all of it is on disk. A [`TemporaryFile`] that is dropped before
+//! that removes its file.
 
 use std::fs::File;
 use std::io;
@@ -9,9 +10,9 @@ use std::time::SystemTime;
 
 use vramp_files::TemporaryFile;
 
-/// Prefixes of unfinished files: those of a folder's puts, and all others. A folder removes leftovers of its own puts;
-/// the others may belong to a writer that is still running.
+/// The prefix of files that a folder's puts have not finished. A folder removes such files when it has the writer lock.
 pub(super) const OF_A_PUT: &str = ".unfinished-put-";
+/// The prefix of all other unfinished files. A folder leaves these, because their writer may still be running.
 pub(super) const OF_OTHERS: &str = ".unfinished-";
 
 /// Sets the modification time, if given, and waits until all of a file is on disk.

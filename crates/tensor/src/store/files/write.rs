@@ -1,10 +1,10 @@
 //! Writing safetensors files, completely or not at all.
 //!
-//! Names and header are checked before the first byte is written. Values are not collected: each tensor is fetched
-//! when it is due, checked against its shape, and written without another copy.
+//! Names and header are checked before the first byte is written. Values are not collected: the values of each tensor
+//! are fetched when it is their turn, checked against the shape, and written without another copy.
 //!
-//! Invariants: the target name refers either to the old file or to the complete new one. Values start at a multiple of
-//! their size.
+//! Invariants: the target name refers either to the old file or to the complete new one. The values of a tensor start
+//! at a multiple of the size of one value.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,14 +29,14 @@ pub struct Heading<'a> {
 }
 
 impl TensorFile {
-    /// Writes tensors to a file and replaces an existing one. Returns the size of the file.
+    /// Writes tensors to a file. Replaces the file if it exists. Returns the size of the file.
     pub fn write(path: impl AsRef<Path>, tensors: &[TensorBytes<'_>]) -> Result<u64, FileError> {
         let headings: Vec<Heading<'_>> = tensors.iter().map(heading).collect();
         TensorFile::write_each(path, &headings, |at| Ok(Cow::Borrowed(tensors[at].bytes)))
     }
 
-    /// Writes tensors whose values are fetched one after another, for example from a device, so that only one must be
-    /// in memory. `fetch` gets an index into `headings`; the calls are not in order.
+    /// Writes tensors whose values are fetched one after another, for example from a device, so that the values of only
+    /// one tensor must be in memory at a time. `fetch` gets an index into `headings`; the indices do not come in order.
     pub fn write_each<'a, E: From<FileError>>(
         path: impl AsRef<Path>,
         headings: &[Heading<'_>],
@@ -66,7 +66,8 @@ impl WritePlan {
         metadata: BTreeMap<String, String>,
     ) -> Result<WritePlan, FileError> {
         let mut order: Vec<usize> = (0..headings.len()).collect();
-        // Wide types first. The values start at a multiple of 8, so each tensor then starts at a multiple of its size.
+        // Wide types first. The values start at a multiple of 8, so each tensor then starts at a multiple of the size
+        // of its values.
         order.sort_by_key(|at| (usize::MAX - headings[*at].dtype.bytes(), headings[*at].name));
         let mut header = Header { metadata, ..Header::default() };
         let mut start = 0;
@@ -117,8 +118,8 @@ impl WritePlan {
         into: impl Write,
     ) -> Result<(), E> {
         let failed = |error: io::Error| FileError::writing(path, self.file_bytes, &error);
-        // Small tensors are gathered; those larger than the buffer bypass it without a copy. Writing a tensor of 512 MB
-        // raises peak memory by 0.1 MB.
+        // Small tensors are gathered in the buffer; tensors larger than the buffer are written directly, without a
+        // copy. Writing a tensor of 512 MB raises peak memory by 0.1 MB.
         let mut into = BufWriter::new(into);
         into.write_all(&self.header).map_err(failed)?;
         for at in &self.order {

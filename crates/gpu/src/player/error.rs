@@ -11,7 +11,7 @@ use crate::memory::Tag;
 pub enum PlayError {
     #[error("{under_way} frames are in flight, which is the limit; play it again when one has finished")]
     Busy { under_way: usize },
-    /// Downloads that arrived were not taken, or are still held.
+    /// Downloads that have arrived were not taken, or were taken and are still held.
     #[error("all {slots} readback slots are in use; take what has arrived, and drop it")]
     NotTaken { slots: usize },
     #[error("{buffer} belongs to another device; download it there and upload it here")]
@@ -35,7 +35,7 @@ pub enum PlayError {
     Refused { problem: String },
     #[error("{kernel} did not end within {waited_ms} ms; the device hangs")]
     Overdue {
-        /// The names of its first four kernels.
+        /// The names of the first four kernels of the submission.
         kernel: Arc<str>,
         waited_ms: u64,
     },

@@ -1,7 +1,7 @@
 //! NVIDIA's cards: the management library (NVML) that comes with NVIDIA's driver.
 //!
-//! The library is loaded when a reading is taken, and is not needed to build. Without it, or without the feature
-//! `nvml`, the reading is unavailable.
+//! The library is loaded when a reading is taken, and is not needed to build vramp. Without the library, or without the
+//! feature `nvml`, the reading is unavailable.
 
 use vramp_gpu::{Adapter, AdapterReading};
 
@@ -23,7 +23,7 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
         let mut found = Vec::new();
         for index in 0..count {
             let device = nvml.device_by_index(index).map_err(|error| words(&error))?;
-            // OpenGL reports the vendor and not the device number.
+            // OpenGL reports the vendor, but no device number.
             if adapter.model == 0 || device.pci_info().is_ok_and(|info| info.pci_device_id == ids) {
                 found.push(device);
             }

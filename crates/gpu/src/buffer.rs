@@ -25,7 +25,7 @@ pub enum BufferError {
     /// The buffer would be larger than what a kernel can bind.
     #[error("a buffer of this device has at most {most_bytes} bytes; use smaller frames, or split them")]
     TooBig { most_bytes: u64 },
-    #[error("the device is out of memory; lower the budget, or close what else uses it")]
+    #[error("the device is out of memory; lower the budget, or close other programs that use the device")]
     OutOfMemory,
     #[error("the driver refused: {problem}")]
     Refused { problem: String },

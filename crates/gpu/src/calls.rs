@@ -46,7 +46,7 @@ impl Counters {
         self.with(before, u64::saturating_sub, |now, _| now)
     }
 
-    /// Counts of two devices together.
+    /// The sums of the counts of two devices.
     #[must_use]
     pub fn and(&self, other: &Counters) -> Counters {
         self.with(other, |one, two| one + two, u64::max)

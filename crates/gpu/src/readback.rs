@@ -22,7 +22,7 @@ use crate::recording::COPY_BYTES;
 pub enum ReadbackError {
     #[error(transparent)]
     Lost(#[from] Lost),
-    #[error("download {ticket} did not arrive: {problem}; the frame is lost, later ones may arrive")]
+    #[error("download {ticket} did not arrive: {problem}; the frame is lost, later frames may arrive")]
     NotMapped { ticket: u64, problem: String },
 }
 
@@ -274,7 +274,7 @@ impl ReadbackSlot {
     /// Opens a view of every download.
     fn show(&mut self) -> Result<(), String> {
         if self.mapping.has_failed() {
-            return Err("the driver did not map it".into());
+            return Err("the driver did not map its memory".into());
         }
         for part in self.parts.drain(..) {
             let DownloadPart { offset, bytes, direct } = part;

@@ -89,8 +89,7 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     profile
 }
 
-/// The size of an adapter's memory, if it can be read. Does not wait, so values that need two readings are not valid
-/// here.
+/// The size of an adapter's memory, if it can be read. Does not wait for a second reading, which only the load needs.
 fn memory_bytes(adapter: &Adapter) -> Option<u64> {
     Readings::of_this_machine().waiting(|| Duration::ZERO).read(adapter).memory_bytes.value()
 }

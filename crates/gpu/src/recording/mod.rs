@@ -80,8 +80,8 @@ pub enum RecordError {
     #[error("{act} of {bytes} bytes at {offset} does not fit into {buffer}, which has {has_bytes}")]
     Outside { act: &'static str, buffer: Tag, offset: u64, bytes: u64, has_bytes: u64 },
     #[error(
-        "{act} of {bytes} bytes at {offset} of {buffer} is not aligned; start at a multiple of 4, and end at one or at \
-         the end of the memory"
+        "{act} of {bytes} bytes at {offset} of {buffer} is not aligned; start at a multiple of 4, and end at a \
+         multiple of 4 or at the end of the memory"
     )]
     Misaligned { act: &'static str, buffer: Tag, offset: u64, bytes: u64 },
     #[error("{act} of 0 bytes of {buffer}; leave it out")]

@@ -65,7 +65,7 @@ pub(super) fn of<'c>(adapter: &Adapter, cards: &'c [Card], root: &Path) -> Resul
     match (found.next(), found.next()) {
         (Some(card), None) => Ok(card),
         (Some(_), Some(_)) => {
-            Err(format!("several cards in {place} are {ids}, and its driver does not report which one it is"))
+            Err(format!("several cards in {place} are {ids}, and the driver does not report which of them it uses"))
         }
         (None, _) => Err(format!("no card in {place} is {ids}, and its driver reports no PCI address")),
     }

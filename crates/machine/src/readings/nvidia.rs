@@ -31,7 +31,7 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
         let one = if found.len() == 1 { found.pop() } else { None };
         one.ok_or_else(|| {
             format!(
-                "{} of {count} cards in NVIDIA's library match, and its driver does not report which one it is",
+                "{} of {count} cards in NVIDIA's library match, and the driver does not report which of them it uses",
                 found.len()
             )
         })
@@ -66,5 +66,5 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
 
 #[cfg(not(all(feature = "nvml", any(target_os = "linux", target_os = "windows"))))]
 pub(super) fn read(_: &Adapter) -> AdapterReading {
-    AdapterReading::unavailable("NVIDIA's library reports it, and this vramp was built without the feature `nvml`")
+    AdapterReading::unavailable("only NVIDIA's library reports it, and this vramp was built without the feature `nvml`")
 }

@@ -120,7 +120,9 @@ impl Usage {
             Some(format!("{} does not report {what} in {files}", card.driver))
         } else if self.hidden > 0 {
             let hidden = self.hidden;
-            Some(format!("no visible process has it open, and {hidden} of other users may not be inspected ({files})"))
+            Some(format!(
+                "no visible process has it open, and {hidden} processes of other users may not be inspected ({files})"
+            ))
         } else {
             None
         }
@@ -277,7 +279,7 @@ mod tests {
     fn if_no_process_is_visible_and_some_are_hidden_there_is_no_number() {
         let load = load(&usage(3, None), &usage(3, None));
         assert_eq!(load.value(), None);
-        assert!(load.why().unwrap().contains("3 of other users may not be inspected"), "{load:?}");
+        assert!(load.why().unwrap().contains("3 processes of other users may not be inspected"), "{load:?}");
     }
 
     #[test]

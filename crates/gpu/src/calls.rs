@@ -354,7 +354,7 @@ impl Calls {
         })
     }
 
-    // ---- not counted: these calls create nothing that lasts, or only during preparation
+    // ---- not counted: these calls create nothing that lasts, or are made only during preparation
 
     pub(crate) fn device(&self) -> &wgpu::Device {
         &self.device

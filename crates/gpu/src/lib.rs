@@ -24,7 +24,7 @@
 //!
 //! let mut player = Player::on(&device).frames_in_flight(2).build()?;
 //! player.play(&mut recording)?;
-//! let arrived = player.readbacks().wait(std::time::Duration::from_secs(1))?.expect("one was asked for");
+//! let arrived = player.readbacks().wait(std::time::Duration::from_secs(1))?.expect("a download was recorded");
 //! assert_eq!(arrived.bytes(0).len(), 16_384);
 //! # Ok(())
 //! # }

@@ -94,7 +94,7 @@ impl Drivers {
         self.list("LD_LIBRARY_PATH").into_iter().chain(usual).collect()
     }
 
-    /// Every file that decides which adapters answer, whether it exists or not.
+    /// Every file that decides which adapters answer, whether the file exists or not.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let in_folders =
             |folder: &PathBuf| [folder.join("vulkan/icd.d"), folder.join("glvnd/egl_vendor.d")].into_iter();

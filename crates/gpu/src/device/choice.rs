@@ -1,9 +1,9 @@
 //! Choosing an adapter and opening it.
 //!
 //! A [`Choice`] may name an adapter (by backend, index, or part of its name) and has requirements (kind, minimum
-//! memory, maximum load). A named adapter is opened or refused, never replaced by one with another name. An adapter
-//! that does not meet a requirement is passed over for the next adapter. Hardware is preferred to software. The result
-//! comes with its reason in words ([`Chosen`], [`Device::why`]).
+//! memory, maximum load). A named adapter is opened or refused; no other adapter replaces it. An adapter that does not
+//! meet a requirement is passed over for the next adapter. Hardware is preferred to software. The result comes with its
+//! reason in words ([`Chosen`], [`Device::why`]).
 //!
 //! If no adapter is left, the error lists what each adapter lacks. Falling back to the CPU is the caller's decision: a
 //! pipeline falls back with a warning, unless a device was required.

@@ -165,7 +165,7 @@ impl Device {
     ///
     /// The buffer must belong to this device. A wgpu buffer does not reveal its device, and every device here has its
     /// own wgpu instance, in which the number of a foreign buffer means some other buffer. The mistake is found only if
-    /// that other buffer happens to be unsuitable, and then when the recording is played.
+    /// that other buffer happens to be unsuitable, and only when a recording is played.
     pub fn adopt_buffer(&self, raw: &wgpu::Buffer, owner: &Arc<str>) -> Result<Buffer, AdoptError> {
         self.check()?;
         let memory = DeviceMemory::adopt(self.inner.id, self.most_bytes(), raw)?;

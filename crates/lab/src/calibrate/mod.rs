@@ -7,9 +7,9 @@
 //! far. The rest is the cost of what the step measures. So the planner's cost of a measured pipeline is the measured
 //! time. Figures that cannot be measured keep the value of the adapter's class and are marked as estimates.
 //!
-//! Time is wall time per frame of an unpaced run. The sink `stopwatch` takes it from the quickest parts of the run,
-//! because other programs can only make a run slower. Before handlers are measured on the GPU, each class of kernels is
-//! tuned.
+//! Time is wall time per frame of an unpaced run. The sink `stopwatch` takes this time from the quickest parts of the
+//! run, because other programs can only make a run slower. Before handlers are measured on the GPU, each class of
+//! kernels is tuned.
 //!
 //! The result is stored as a profile file next to the list of adapters ([`keep`]). The file's first lines record what
 //! the figures depend on: adapter, driver, processor, threads, vramp's version, and whether vramp was an optimized

@@ -123,8 +123,8 @@ fn handlers(steps: &mut Vec<CalibrationStep>, registry: &Registry, space: Space)
     steps.push(CalibrationStep::Overlay(space));
 }
 
-/// Handlers with a kernel that filter or draw and are in no list here, each with the text to measure it with. The text
-/// uses the defaults, or the handler's example if a setting has no default. Leaves out handlers that need a second
+/// Handlers with a kernel that filter or draw and are in no list here, each with its text in the measured pipeline. The
+/// text uses the defaults, or the handler's example if a setting has no default. Leaves out handlers that need a second
 /// input or a file.
 fn unlisted(registry: &Registry, space: Space) -> Vec<(&'static str, &'static str)> {
     let listed: Vec<&str> = FILTERS.iter().chain([&BLUR]).flat_map(|(keys, _)| keys.iter().copied()).collect();
@@ -228,8 +228,8 @@ fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> 
     let cpu = &mut profile.cpu;
     cpu.call_us = measured(line.start / 1e3, &how);
     cpu.cache_gb_s = measured(passes[0].1, &how);
-    // A size is beyond the cache if its rate is below the geometric mean of two rates: that of the first image, which
-    // is quickest, and that of the largest image.
+    // A size is beyond the cache if its rate is below the geometric mean of two rates: the rate of the first image,
+    // which is quickest, and the rate of the largest image.
     let (largest, slowest) = *passes.last().unwrap_or(&passes[0]);
     let middle = (passes[0].1 * slowest).sqrt();
     let within = passes.iter().filter(|(_, gb_s)| *gb_s >= middle).map(|(bytes, _)| *bytes).fold(passes[0].0, f64::max);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-/// For each thread of this process, the nanoseconds that it ran so far, and that it waited for a processor.
+/// For each thread of this process, how many nanoseconds it has run, and how many it has waited for a processor.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accounts(BTreeMap<u64, (f64, f64)>);
 

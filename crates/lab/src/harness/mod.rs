@@ -134,7 +134,7 @@ impl From<Size> for Stream {
     }
 }
 
-/// Builder of a [`Rig`]; [`Harness::build`] finishes it.
+/// Builder of a [`Rig`]; [`Harness::build`] makes the rig.
 #[derive(Clone)]
 pub struct Harness<'a> {
     text: &'a str,

@@ -219,7 +219,7 @@ impl EngineUsage {
         let share = match (self.busy_ns, self.cycles, self.all_cycles) {
             (Some(busy), _, _) => busy.saturating_sub(then.busy_ns.unwrap_or(0)) as f64 / took.as_nanos().max(1) as f64,
             // The total counts from the card's start, so a time needs the difference of two readings. A new client has
-            // only one.
+            // only one reading.
             (None, Some(_), Some(_)) if is_new => 0.0,
             (None, Some(cycles), Some(all)) => {
                 let all = all.saturating_sub(then.all_cycles.unwrap_or(0));

@@ -1,22 +1,24 @@
 //! Real-time video and ML pipelines that stay on the GPU.
 //!
-//! A pipeline is written as text or built in Rust, checked against the catalogue of handlers, and planned: every
-//! handler gets a memory space, every transfer a price, neighbouring kernels are fused. Then it runs.
+//! A pipeline is written as text or built in Rust, checked against the catalogue of handlers, planned, and run. The
+//! planner gives every handler a memory space and every transfer a price, and fuses neighbouring kernels.
 //!
 //! ```
 //! use vramp::prelude::*;
 //!
-//! let mut pipeline = Pipeline::parse("pattern size=640x480 frames=30 ! blur sigma=2 ! text \"hello\" !
-//! null").build()?; println!("{}", pipeline.plan()); let report = pipeline.run()?; println!("{} frames, {:.0} a
-//! second", report.frames, report.fps);
+//! let text = "pattern size=640x480 frames=30 ! blur sigma=2 ! text \"hello\" ! null";
+//! let mut pipeline = Pipeline::parse(text).build()?;
+//! println!("{}", pipeline.plan());
+//! let report = pipeline.run()?;
+//! println!("{} frames, {:.0} a second", report.frames, report.fps);
 //! # assert_eq!(report.frames, 30);
 //! # Ok::<(), vramp::Error>(())
 //! ```
 //!
 //! This crate only re-exports the crates of the workspace under one name: [`plan`] (graphs, the planner), [`runtime`]
-//! (handlers, frames, reports), [`handlers`] (the built-in ones), [`kernels`], [`gpu`], [`tensor`], [`machine`]
-//! (adapters, their memory and load), and tools that run pipelines: [`mod@bench`], [`calibrate`], [`verify`] and
-//! [`harness`], for tests of your own handlers.
+//! (handlers, frames, reports), [`handlers`] (the built-in handlers), [`kernels`], [`gpu`], [`tensor`], and [`machine`]
+//! (adapters, their memory and load). It also has the tools that run pipelines: [`mod@bench`], [`calibrate`],
+//! [`verify`], and [`harness`] for tests of your own handlers.
 
 pub use vramp_files as files;
 pub use vramp_gpu as gpu;

@@ -1,7 +1,7 @@
 //! Files on the host: written whole or not at all, and read only if they are regular files.
 //!
-//! A crate of its own because tensors and handlers both write files, and neither may depend on the other. Pipes,
-//! devices and standard output are left to the handlers.
+//! This is a crate of its own because the tensor crate and the handler crate write files, and neither may depend on the
+//! other. Pipes, devices and standard output are left to the handlers.
 
 mod regular;
 mod temporary;

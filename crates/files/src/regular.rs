@@ -16,7 +16,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // No effect on a regular file; a pipe that has just replaced it is not waited for.
+        // The flag has no effect on a regular file. If a pipe has just replaced the file, opening the pipe does not
+        // wait.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     }
     let file = options.read(true).open(path)?;
@@ -24,8 +25,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a regular file of text. One that is longer than `most_bytes` is an error of the kind
-/// [`io::ErrorKind::FileTooLarge`], and text that is not UTF-8 one of the kind [`io::ErrorKind::InvalidData`].
+/// Reads a regular file of text. A file that is longer than `most_bytes` is an error of the kind
+/// [`io::ErrorKind::FileTooLarge`]. Text that is not UTF-8 is an error of the kind [`io::ErrorKind::InvalidData`].
 pub fn read_regular_text(path: &Path, most_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     open_regular(path)?.take(most_bytes.saturating_add(1)).read_to_string(&mut text)?;

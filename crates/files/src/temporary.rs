@@ -1,10 +1,11 @@
 //! Files under a temporary name beside their target, until they are complete.
 //!
-//! The `tempfile` crate does the same, but allocates several times per file, and sinks that write a file per frame
-//! allocate nothing in steady state. The operations have its names.
+//! The `tempfile` crate does the same, but allocates several times per file, whereas sinks that write a file per frame
+//! must not allocate in steady state. The operations have the same names as in `tempfile`.
 //!
-//! Invariants: the target is untouched until [`TemporaryFile::persist`], which replaces it in one step; a temporary
-//! file that is dropped before that is removed. A process that is killed leaves the file under its temporary name.
+//! Invariants: the target is untouched until [`TemporaryFile::persist`], which replaces the target in one step. A
+//! temporary file that is dropped before `persist` is removed. A process that is killed leaves the file under its
+//! temporary name.
 //!
 //! ```
 //! # use std::io::Write as _;
@@ -23,10 +24,11 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Characters of the target's name that the temporary name starts with; file systems limit names to 255 bytes.
+/// The temporary name starts with at most this many characters of the target's name, because file systems limit names
+/// to 255 bytes.
 const NAME_CHARS: usize = 50;
 
-/// A file under a temporary name. Dropping it removes it.
+/// A file under a temporary name. Dropping this value removes the file.
 #[derive(Debug)]
 pub struct TemporaryFile {
     file: File,
@@ -37,18 +39,18 @@ pub struct TemporaryFile {
 /// A temporary file could not get its final name.
 #[derive(Debug)]
 pub struct PersistError {
-    /// Dropping it removes the file; [`TemporaryFile::keep`] leaves it under its temporary name.
+    /// Dropping this value removes the file; [`TemporaryFile::keep`] leaves the file under its temporary name.
     pub file: TemporaryFile,
     pub error: io::Error,
 }
 
 impl TemporaryFile {
-    /// Creates an empty file in the directory of `target`, named after it: `clip.y4m.4711-0.part`.
+    /// Creates an empty file in the directory of `target`, named after the target, such as `clip.y4m.4711-0.part`.
     pub fn beside(target: &Path) -> io::Result<TemporaryFile> {
         TemporaryFile::beside_with(target, PathBuf::new())
     }
 
-    /// Like [`TemporaryFile::beside`]; writes its path into `memory`, to save an allocation.
+    /// Like [`TemporaryFile::beside`], but keeps the temporary file's path in `memory`, to save an allocation.
     pub fn beside_with(target: &Path, memory: PathBuf) -> io::Result<TemporaryFile> {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let end = name.char_indices().nth(NAME_CHARS).map_or(name.len(), |(at, _)| at);
@@ -71,7 +73,7 @@ impl TemporaryFile {
             write!(name, "{start}{separator}{}-{count}{end}", process::id()).expect("text can be added to text");
             match OpenOptions::new().write(true).create_new(true).open(&name) {
                 Ok(file) => return Ok(TemporaryFile { file, path: name.into(), is_kept: false }),
-                // Left by a killed process that had the same number.
+                // The name is taken by a file that a killed process with the same process number left.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -86,8 +88,8 @@ impl TemporaryFile {
         &self.path
     }
 
-    /// Renames it to `target`, replacing any file of that name in one step. Returns its old path, whose memory
-    /// [`TemporaryFile::beside_with`] takes.
+    /// Renames the file to `target`, replacing any file of that name in one step. Returns the temporary path, whose
+    /// memory can be reused by [`TemporaryFile::beside_with`].
     pub fn persist(mut self, target: &Path) -> Result<PathBuf, PersistError> {
         match fs::rename(&self.path, target) {
             Ok(()) => Ok(self.take_path()),
@@ -95,16 +97,18 @@ impl TemporaryFile {
         }
     }
 
-    /// Renames it to `target` unless that exists, which is an error of the kind [`io::ErrorKind::AlreadyExists`].
+    /// Renames the file to `target`. If the target exists, the result is an error of the kind
+    /// [`io::ErrorKind::AlreadyExists`].
     pub fn persist_noclobber(mut self, target: &Path) -> Result<PathBuf, PersistError> {
         let renamed = match fs::hard_link(&self.path, target) {
             Ok(()) => {
-                // The file has its name; if it also keeps the temporary one, nothing is lost.
+                // The file has its final name. If the temporary name cannot be removed, nothing is lost.
                 let _ = fs::remove_file(&self.path);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            // Some file systems have no hard links; then another process could create the target in between.
+            // Some file systems have no hard links. There, another process could create the target between this check
+            // and the rename.
             Err(_) if fs::symlink_metadata(target).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => fs::rename(&self.path, target),
         };
@@ -114,7 +118,7 @@ impl TemporaryFile {
         }
     }
 
-    /// Leaves the file under its temporary name, and returns that.
+    /// Leaves the file under its temporary name, and returns its path.
     pub fn keep(mut self) -> PathBuf {
         self.take_path()
     }
@@ -128,7 +132,7 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.is_kept {
-            // If that fails, the leftover has a temporary name.
+            // If the removal fails, the leftover file has a temporary name.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -152,7 +156,7 @@ impl fmt::Display for PersistError {
 
 impl std::error::Error for PersistError {}
 
-/// Drops the file, which removes it.
+/// Drops the temporary file, which removes it from the disk.
 impl From<PersistError> for io::Error {
     fn from(failed: PersistError) -> io::Error {
         failed.error
@@ -167,7 +171,7 @@ fn directory(target: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    /// An empty directory that is removed when it is dropped.
+    /// An empty directory that is removed when this value is dropped.
     struct Directory(PathBuf);
 
     impl Directory {

@@ -1,6 +1,7 @@
 //! The cache of bind groups: one per kernel and combination of buffers.
 //!
-//! A cached group does not keep a buffer alive: groups of buffers that the pool has freed are dropped.
+//! A cached group does not keep a buffer's memory: the pool may free a buffer, and then the groups with that buffer are
+//! dropped.
 //!
 //! Invariant: a buffer is identified by a number that is never reused, not by its address.
 
@@ -17,12 +18,12 @@ use crate::pipelines::CompiledPipeline;
 use crate::recording::COPY_BYTES;
 use crate::uniforms::Uniforms;
 
-/// Above this many groups, those that were not used recently are dropped.
+/// At this many groups, the groups that were not used recently are dropped.
 const MAX_GROUPS: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct BindGroups {
-    /// Keyed by kernel, uniform buffer, and the number, start and length of each buffer.
+    /// Keyed by kernel, uniform buffer, and for each buffer its number and the start and length of its visible part.
     groups: BTreeMap<Box<[u64]>, CachedBindGroup>,
     key: Vec<u64>,
     uses: u64,
@@ -82,7 +83,7 @@ impl BindGroups {
     }
 }
 
-/// Bytes that the kernel can access: the requested part, in whole words. Memory after it is not visible.
+/// Number of bytes that the kernel can access: the requested part, rounded up to whole words.
 fn visible_bytes(part: &Range<u64>) -> u64 {
     (part.end - part.start).next_multiple_of(COPY_BYTES)
 }

@@ -1,9 +1,9 @@
 //! Storage buffers on the device: made for the pool, or adopted from the user's own GPU code.
 //!
-//! A frame on the device is a whole storage buffer with the same bytes as on the host. It is not a texture: a transfer
-//! is then only a copy, and a download can map the buffer itself if host and device share memory. It is not a part of a
-//! larger buffer: WebGPU refuses to bind one buffer for reading and writing in the same dispatch, even if the ranges do
-//! not overlap.
+//! A frame on the device is a whole storage buffer with the same bytes as on the host. A frame is not a texture, so
+//! that a transfer is only a copy, and a download can map the buffer itself if host and device share memory. A frame is
+//! not a part of a larger buffer, because WebGPU refuses to bind one buffer for reading and writing in the same
+//! dispatch, even if the ranges do not overlap.
 //!
 //! [`Pool`](crate::Pool) decides which owner gets which buffer. A buffer made here frees its memory at once when the
 //! pool drops it, even if a bind group still refers to it. An adopted buffer is never destroyed here.
@@ -15,17 +15,17 @@ use crate::memory::Pooled;
 /// A lent buffer on the device.
 pub type Buffer = Pooled<DeviceMemory>;
 
-/// Usages of every lent buffer: kernels, and copies both ways.
+/// Usages of every lent buffer: kernels bind it, and copies read and write it.
 const USAGES: wgpu::BufferUsages =
     wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
 
 /// Why a buffer could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BufferError {
-    /// A kernel could not bind the whole buffer.
+    /// The buffer would be larger than what a kernel can bind.
     #[error("a buffer of this device has at most {most_bytes} bytes; use smaller frames, or split them")]
     TooBig { most_bytes: u64 },
-    #[error("the device is out of memory; lower the budget, or close what else uses it")]
+    #[error("the device is out of memory; lower the budget, or close other programs that use the device")]
     OutOfMemory,
     #[error("the driver refused: {problem}")]
     Refused { problem: String },
@@ -98,7 +98,8 @@ impl DeviceMemory {
         Ok(Self { device, buffer: raw.clone(), is_ours: false })
     }
 
-    /// wgpu's own buffer, for a user's own GPU code. Work that uses it must be submitted before the frame is returned.
+    /// wgpu's own buffer, for a user's own GPU code. Work that uses the buffer must be submitted before the frame is
+    /// returned.
     pub fn raw(&self) -> &wgpu::Buffer {
         &self.buffer
     }
@@ -108,7 +109,7 @@ impl DeviceMemory {
     }
 
     pub(crate) fn is_mappable(&self) -> bool {
-        // The owner of an adopted buffer may use it in the meantime.
+        // An adopted buffer is not mapped, because its owner may use it in the meantime.
         self.is_ours && self.buffer.usage().contains(wgpu::BufferUsages::MAP_READ)
     }
 }

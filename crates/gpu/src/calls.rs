@@ -1,4 +1,4 @@
-//! Every call into wgpu that costs something, with its counter.
+//! Every call into wgpu that costs time or memory, with its counter.
 //!
 //! This module holds wgpu's device and queue, and turns wgpu's errors into values. Other modules decide what to create
 //! and submit.
@@ -6,10 +6,10 @@
 //! Invariant: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
 //! `dispatch_workgroups`, `submit` and `map_async` are called in this file only (`tests/one_place.rs`).
 //!
-//! Drivers handle a kernel without an end in two ways. Most run kernels beside the host, so the player
-//! sees that its oldest submission is overdue. Mesa 25's software driver runs them inside the submit call, so
+//! Drivers handle a kernel without an end in two ways. Most drivers run kernels while the host continues, so the player
+//! sees that its oldest submission is overdue. Mesa 25's software driver runs kernels inside the submit call, so
 //! [`Calls::stuck_for`] tells another thread how long that call has lasted. A device that hangs counts as lost, and its
-//! handles are leaked on purpose: freeing them would wait.
+//! handles are leaked on purpose: freeing the handles would wait for the device.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,7 @@ impl Counters {
         self.with(before, u64::saturating_sub, |now, _| now)
     }
 
-    /// Counts of two devices together.
+    /// The sums of the counts of two devices.
     #[must_use]
     pub fn and(&self, other: &Counters) -> Counters {
         self.with(other, |one, two| one + two, u64::max)
@@ -73,15 +73,15 @@ impl Counters {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DriverCounters {
     pub buffers: i64,
-    /// Total size of these buffers.
+    /// Total size of the buffers that exist.
     pub buffer_bytes: i64,
     pub bind_groups: i64,
     pub compute_pipelines: i64,
-    /// Allocations of device memory; several buffers may share one.
+    /// Allocations of device memory; several buffers may share one allocation.
     pub memory_allocations: i64,
 }
 
-/// The first kernels of a submission, named in the error if it does not end.
+/// The first kernels of a submission. The error names them if the submission does not end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kernels(pub(crate) [Option<Arc<str>>; 4]);
 
@@ -144,7 +144,7 @@ pub(crate) struct Calls {
     queue: wgpu::Queue,
     tally: CallTally,
     submitting: Mutex<()>,
-    /// The submit call in progress, if any, and its start: some drivers run kernels inside that call.
+    /// The submit call in progress, if any, and when it began. Some drivers run kernels inside that call.
     #[cfg(not(target_arch = "wasm32"))]
     inside: Mutex<Option<Inside>>,
     pub(crate) progress: SubmissionProgress,
@@ -247,8 +247,9 @@ impl Calls {
         pass.dispatch_workgroups(x, y, z);
     }
 
-    /// Submits, and returns the submission's number, which reaches [`SubmissionProgress`] when it finishes. The error
-    /// names `kernels` if the driver does not return. The `first` run of kernels may take a little longer.
+    /// Submits, and returns the submission's number. When the submission has finished, [`SubmissionProgress`] has
+    /// reached this number. If the driver does not return, the error names `kernels`. A `first` run of kernels may take
+    /// a little longer.
     pub(crate) fn submit(
         &self,
         encoder: wgpu::CommandEncoder,
@@ -256,7 +257,7 @@ impl Calls {
         first: bool,
     ) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
-        // One thread at a time, so that numbers increase in the queue's order.
+        // Only one thread submits at a time, so that numbers increase in the queue's order.
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
         add(&self.tally.submits, 1);
         let number = self.progress.submit();
@@ -280,7 +281,8 @@ impl Calls {
         (number, index)
     }
 
-    /// The time since a thread entered the submit call, the kernels, and whether this is their first run.
+    /// If a thread is inside the submit call: the time since it entered, the kernels, and whether this is their first
+    /// run.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Kernels, bool)> {
         self.inside().as_ref().map(|inside| (inside.since.elapsed(), inside.kernels.clone(), inside.first))
@@ -352,7 +354,7 @@ impl Calls {
         })
     }
 
-    // ---- not counted: these calls create nothing that lasts, or only during preparation
+    // ---- not counted: these calls create nothing that lasts, or are made only during preparation
 
     pub(crate) fn device(&self) -> &wgpu::Device {
         &self.device
@@ -375,7 +377,7 @@ impl Calls {
     /// Runs the callbacks of finished work, without waiting.
     pub(crate) fn poll(&self) -> Result<(), Lost> {
         self.health.check()?;
-        // On the web the browser runs them.
+        // On the web the browser runs the callbacks.
         #[cfg(not(target_arch = "wasm32"))]
         self.poll_as(wgpu::PollType::Poll)?;
         Ok(())
@@ -403,7 +405,7 @@ impl Calls {
         }
     }
 
-    /// Declares the device lost and leaks its handles, because freeing a device that hangs would wait for it.
+    /// Declares the device lost and leaks its handles, because freeing a device that hangs would never return.
     pub(crate) fn abandon_device(&self, reason: String) {
         self.health.lose(reason);
         std::mem::forget((self.device.clone(), self.queue.clone()));
@@ -412,7 +414,7 @@ impl Calls {
     /// Runs `act` and returns wgpu's error, if any.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn scoped<R>(&self, act: impl FnOnce() -> R) -> Result<R, Refusal> {
-        // The innermost scope receives errors first; each scope receives only its own kind.
+        // The innermost scope receives errors first; each scope receives only its own kind of error.
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);

@@ -1,14 +1,14 @@
 //! Device loss, and errors that a device reports outside of any call.
 //!
-//! The runtime reads the events and reacts to them; this module only keeps them.
+//! This module only keeps the events; the runtime reads them and reacts.
 //!
-//! Invariants: a lost device stays lost. At most [`MAX_EVENTS`] events wait, plus the loss itself; further ones are
-//! only counted.
+//! Invariants: a lost device stays lost. At most [`MAX_EVENTS`] unread events are kept, plus the loss itself; further
+//! events are only counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Bounded, because a broken driver can report an error on every call.
+/// Maximum number of unread events, because a broken driver can report an error on every call.
 const MAX_EVENTS: usize = 64;
 
 /// The device is lost, with everything that was on it, and accepts no more work.
@@ -69,7 +69,7 @@ impl Health {
         Err(known.clone().unwrap_or_else(|| Lost { reason: "no reason given".into() }))
     }
 
-    /// The events since the last call, and the number of events that did not fit.
+    /// The events since the last call, and how many further events were only counted.
     pub(crate) fn take(&self) -> (Vec<DeviceEvent>, u64) {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }

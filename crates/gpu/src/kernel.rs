@@ -1,4 +1,4 @@
-//! A handle of a compiled shader: what a recording must know to dispatch it.
+//! A handle of a compiled shader, with everything that a recording must know to dispatch the shader.
 //!
 //! The handle has the kernel's name, bindings and pixels per workgroup. The compiled pipeline stays in
 //! [`Pipelines`](crate::pipelines::Pipelines); the player finds it by the kernel's number.
@@ -9,7 +9,7 @@ use vramp_plan::{Binding, Shader};
 
 use crate::device::DeviceLimits;
 
-/// A shader that a device has compiled, or a mere description of one for recordings without a device.
+/// A shader that a device has compiled, or only the description of a shader, for recordings without a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceKernel {
     pub(crate) device: u64,
@@ -35,7 +35,7 @@ impl DeviceKernel {
         Self { device, id, name: shader.name.as_str().into(), shape: Arc::new(shape) }
     }
 
-    /// The same kernel under the caller's name for it, because equal shaders share one pipeline.
+    /// The same kernel under another name: equal shaders share one pipeline, but each caller keeps its own name.
     pub(crate) fn named(&self, name: &str) -> Self {
         let name = if &*self.name == name { Arc::clone(&self.name) } else { name.into() };
         Self { name, ..self.clone() }

@@ -1,11 +1,11 @@
 //! GPU access for vramp, and the only crate that names wgpu.
 //!
-//! It chooses and opens a [`Device`], lends its memory ([`Pool`]), stages transfers between host and device, compiles
-//! kernels, and turns each [`Recording`] into one submit ([`Player`]). It does not know which kernels exist: they
-//! arrive as [`vramp_plan::Shader`]. When to record and submit is decided by the runtime.
+//! The crate chooses and opens a [`Device`], lends device memory ([`Pool`]), stages transfers between host and device,
+//! compiles kernels, and turns each [`Recording`] into one submit ([`Player`]). The crate does not know which kernels
+//! exist: callers pass them as [`vramp_plan::Shader`]. The runtime decides when to record and when to submit.
 //!
-//! Invariants: every counted call into wgpu is in `calls.rs`. Memory is never lent twice, nor while the device still
-//! uses it. Once a pipeline runs, only functions named `wait` or `play` block.
+//! Invariants: every counted call into wgpu is in `calls.rs`. Memory is never lent to two owners at once, nor while the
+//! device still uses it. Once a pipeline runs, only functions named `wait` or `play` block.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -24,7 +24,7 @@
 //!
 //! let mut player = Player::on(&device).frames_in_flight(2).build()?;
 //! player.play(&mut recording)?;
-//! let arrived = player.readbacks().wait(std::time::Duration::from_secs(1))?.expect("one was asked for");
+//! let arrived = player.readbacks().wait(std::time::Duration::from_secs(1))?.expect("a download was recorded");
 //! assert_eq!(arrived.bytes(0).len(), 16_384);
 //! # Ok(())
 //! # }
@@ -68,5 +68,5 @@ pub use recording::{HostBytes, HostSource, RecordError, Recording};
 pub use texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 pub use timing::{DeviceTime, PartTime, StampPlaces, Timed, Timing};
 /// Re-exported for GPU code of your own on the same device: [`Device::raw`], [`Device::raw_queue`],
-/// [`DeviceMemory::raw`] and [`Texture::raw`] return its types.
+/// [`DeviceMemory::raw`] and [`Texture::raw`] return types of wgpu.
 pub use wgpu;

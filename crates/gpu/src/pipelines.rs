@@ -1,7 +1,7 @@
 //! The cache of compiled kernels, keyed by content.
 //!
 //! Invariants: shaders with the same content are compiled once, whatever their names. A layout lists all bindings of
-//! the [`Shader`], even those that its text does not use.
+//! the [`Shader`], even bindings that the shader's text does not use.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,8 +24,8 @@ pub enum CompileError {
     #[error("shader {name} binds {has} storage buffers, but the device allows {most}; split the group")]
     TooManyBuffers { name: String, has: u32, most: u32 },
     #[error(
-        "shader {name} has {blocks} parameter blocks with {bytes} bytes; it may have one, a multiple of 16 bytes and \
-         at most {most}"
+        "shader {name} has {blocks} parameter blocks with {bytes} bytes; it may have one block, whose size must be a \
+         multiple of 16 bytes and at most {most}"
     )]
     Params { name: String, blocks: usize, bytes: u64, most: u64 },
     #[error("{name} did not end within {waited_ms} ms in its first run; the device hangs and is abandoned")]
@@ -51,7 +51,7 @@ struct Cache {
     by_id: BTreeMap<u64, Arc<CompiledPipeline>>,
 }
 
-/// The parts of a shader that decide whether two are the same. The name is not one of them.
+/// The parts of a shader that decide whether two shaders are the same. The name does not matter.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ShaderKey {
     wgsl: String,
@@ -81,8 +81,8 @@ impl Pipelines {
             return Ok((known.named(&shader.name), false));
         }
         check_bindings(shader, limits)?;
-        // Without the lock: compiling takes milliseconds, and players look kernels up in the meantime. Two threads that
-        // compile the same shader at once both succeed; the cache keeps the first result.
+        // The lock is not held here: compiling takes milliseconds, and players look kernels up in the meantime. Two
+        // threads that compile the same shader at once both succeed; the cache keeps the first result.
         let compiled = build(calls, shader).await?;
         calls.health.check()?;
         let mut cache = self.cache();
@@ -183,7 +183,7 @@ fn check_text(name: &str, info: wgpu::CompilationInfo) -> Result<(), CompileErro
     let wrong = |message: &wgpu::CompilationMessage| message.message_type == wgpu::CompilationMessageType::Error;
     let Some(message) = info.messages.into_iter().find(wrong) else { return Ok(()) };
     let (line, column) = message.location.map_or((0, 0), |at| (at.line_number, at.line_position));
-    // The first line names the problem. The rest shows its location, which the error has already.
+    // The first line names the problem. The other lines show its location, which `CompileError::Text` has as numbers.
     let problem = message.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("refused");
     Err(CompileError::Text { name: name.to_owned(), line, column, problem: problem.to_owned() })
 }

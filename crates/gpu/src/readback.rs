@@ -1,12 +1,12 @@
 //! Readbacks: the receiving end of downloads, in the order of their recordings.
 //!
-//! A ring of slots receives the downloads, one slot for all downloads of a recording. The runtime copies the bytes into
-//! a frame of the host's pool, so the slot is free again at once, however long the frame is kept. Only
+//! A ring of slots receives the downloads; all downloads of a recording share one slot. The runtime copies the bytes
+//! into a frame of the host's pool, so the slot is free again at once, however long the frame is kept. Only
 //! [`Readbacks::wait`] blocks.
 //!
 //! Invariants: downloads arrive in the order in which they were recorded. A slot is reused after its [`Arrived`] is
-//! dropped. If host and device share memory and only the recording holds the buffer, the buffer itself is mapped
-//! instead of a copy, and returns to its pool afterwards.
+//! dropped. If host and device share memory and only the recording holds a buffer, the buffer itself is mapped instead
+//! of a copy, and returns to its pool afterwards.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,11 +22,11 @@ use crate::recording::COPY_BYTES;
 pub enum ReadbackError {
     #[error(transparent)]
     Lost(#[from] Lost),
-    #[error("download {ticket} did not arrive: {problem}; the frame is lost, later ones may arrive")]
+    #[error("download {ticket} did not arrive: {problem}; the frame is lost, later frames may arrive")]
     NotMapped { ticket: u64, problem: String },
 }
 
-/// The receiving end of a player's downloads. Clones share it and may be used by other threads.
+/// The receiving end of a player's downloads. Clones share the downloads and may be used by other threads.
 #[derive(Clone)]
 pub struct Readbacks {
     device: Device,
@@ -47,7 +47,8 @@ struct ReadbackSlot {
     submission: Option<wgpu::SubmissionIndex>,
 }
 
-/// One download of a slot: its range in the staging buffer, or in the `direct` buffer that is mapped itself.
+/// One download of a slot: its range in the slot's staging buffer, or in the buffer `direct` if that buffer itself is
+/// mapped.
 struct DownloadPart {
     offset: u64,
     bytes: u64,
@@ -61,7 +62,7 @@ struct MappedPart {
     direct: Option<Buffer>,
 }
 
-/// The downloads of one recording. Dropping it frees its slot.
+/// The downloads of one recording. Dropping this value frees the slot.
 pub struct Arrived {
     ticket: u64,
     slot: usize,
@@ -86,7 +87,7 @@ impl Arrived {
         self.shown.is_empty()
     }
 
-    /// The bytes of one download, in the order of the recording.
+    /// The bytes of one download. `download` counts the downloads of the recording from 0, in the order of recording.
     pub fn bytes(&self, download: usize) -> &[u8] {
         let shown = &self.shown[download];
         &shown.view[..shown.bytes]
@@ -132,7 +133,7 @@ impl Readbacks {
         Self { device: device.clone(), state: Arc::new(Mutex::new(ReadbackState { ring, slots })) }
     }
 
-    /// Returns the oldest download if it has arrived; does not wait.
+    /// Returns the downloads of the oldest recording if they have arrived; does not wait.
     pub fn take(&self) -> Result<Option<Arrived>, ReadbackError> {
         if !self.has_arrived() {
             self.device.poll()?;
@@ -140,7 +141,7 @@ impl Readbacks {
         self.take_known()
     }
 
-    /// Waits for the oldest download. Returns none if no download is pending, or after `timeout`.
+    /// Waits for the downloads of the oldest recording. Returns none if no download is pending, or after `timeout`.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self, timeout: std::time::Duration) -> Result<Option<Arrived>, ReadbackError> {
         if let Some(arrived) = self.take()? {
@@ -215,7 +216,7 @@ impl Readbacks {
         state.ring.abandon(claimed.slot);
     }
 
-    /// Adds a download that is copied into the slot, and returns its offset there.
+    /// Adds a download that is copied into the slot's staging buffer, and returns its offset in that buffer.
     pub(crate) fn add_copied(&self, claimed: &mut Claimed, bytes: u64) -> u64 {
         let offset = claimed.staged_bytes;
         claimed.staged_bytes = (offset + bytes).next_multiple_of(SIZE_CLASS_BYTES);
@@ -244,7 +245,7 @@ impl Readbacks {
         Ok(Some(buffer))
     }
 
-    /// Requests the mappings that follow a submission, and returns the ticket.
+    /// Requests that the slot's buffers are mapped after this submission, and returns the ticket.
     pub(crate) fn send(&self, calls: &Calls, claimed: &Claimed, submission: &wgpu::SubmissionIndex) -> u64 {
         let mut state = lock(&self.state);
         let slot = &mut state.slots[claimed.slot];
@@ -273,7 +274,7 @@ impl ReadbackSlot {
     /// Opens a view of every download.
     fn show(&mut self) -> Result<(), String> {
         if self.mapping.has_failed() {
-            return Err("the driver did not map it".into());
+            return Err("the driver did not map its memory".into());
         }
         for part in self.parts.drain(..) {
             let DownloadPart { offset, bytes, direct } = part;

@@ -3,8 +3,8 @@
 //! Textures are created here or adopted from the user. The layout of values within texels is up to the caller that
 //! fills a texture.
 //!
-//! Invariants: a texture created here frees its memory with its last handle and is counted until then; an adopted one
-//! is never destroyed here. Sizes are width, then height.
+//! Invariants: a texture created here frees its memory with its last handle and is counted until then. An adopted
+//! texture is never destroyed here. Sizes are width, then height.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
 
-/// If the row pitch in a buffer is a multiple of this, several rows are one copy.
+/// If the row pitch in a buffer is a multiple of this many bytes, several rows can be copied in one copy.
 const PITCH_BYTES: u64 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT as u64;
 
 /// The texel formats that tensors can be copied to and from.
@@ -140,7 +140,7 @@ struct TextureInner {
     device: u64,
     raw: wgpu::Texture,
     format: TexelFormat,
-    /// The counter of the device; none for adopted textures.
+    /// The device's counter of textures; none for adopted textures.
     counted: Option<Arc<TextureTally>>,
 }
 
@@ -161,7 +161,8 @@ impl Texture {
             | wgpu::TextureUsages::TEXTURE_BINDING
             | wgpu::TextureUsages::STORAGE_BINDING
             | wgpu::TextureUsages::RENDER_ATTACHMENT;
-        // Not every format can be a storage texture or a render target: allow what the format supports.
+        // Not every format can be a storage texture or a render target, so only the usages that the format supports are
+        // kept.
         let allowed = format.raw().guaranteed_format_features(calls.device().features()).allowed_usages;
         let bytes = u64::from(width) * u64::from(height) * u64::from(format.bytes());
         let made = calls.create_texture(&wgpu::TextureDescriptor {
@@ -218,12 +219,12 @@ impl Texture {
         u64::from(self.width()) * u64::from(self.format().bytes())
     }
 
-    /// The smallest row pitch in a buffer with which all rows are one copy.
+    /// The smallest row pitch in a buffer with which all rows can be copied in one copy.
     pub fn pitch_bytes(&self) -> u32 {
         u32::try_from(self.row_bytes().next_multiple_of(PITCH_BYTES)).unwrap_or(u32::MAX)
     }
 
-    /// wgpu's own texture, for a user's own GPU code, which must be submitted before the last handle is dropped.
+    /// wgpu's own texture, for a user's own GPU code. That code must be submitted before the last handle is dropped.
     pub fn raw(&self) -> &wgpu::Texture {
         &self.inner.raw
     }

@@ -1,32 +1,37 @@
 //! Device times: timestamp queries, or the time until the end of a submission was noticed.
 //!
-//! A submit returns before the device has begun, so the time around it only shows how long recording takes. There are
-//! two better ways, and the report's `timing` names the one that was used.
+//! A submit returns before the device has begun, so measuring the submit call only shows how long the host takes. There
+//! are two better ways, and the report's `timing` names the way that was used.
 //!
-//! - **Timestamps.** If the device writes timestamps inside passes and encoders (Vulkan, Direct3D), there is one after
-//!   every command of a recording. If it writes them only around passes, there is one before and after each pass. They
-//!   are resolved and copied at the end of the same submit into one of a few small buffers, and read after the
-//!   submission has finished. Nothing waits for them; a submission that finds no free buffer is not timed.
-//! - **Fenced.** Without timestamps, a submission counts from its submit, or from the end of the previous submission,
-//!   until its end was noticed. That includes the delay until the lane polls.
+//! - **Timestamps.** If the device can write timestamps inside passes and encoders (Vulkan, Direct3D), there is a
+//!   timestamp after every command of a recording. If the device can write timestamps only around passes, there is one
+//!   before and one after each pass. The end of the same submit copies the timestamps into one of a few small buffers,
+//!   which the host reads after the submission has finished. Nothing waits for timestamps; a submission that finds no
+//!   free buffer is not timed.
+//! - **Fenced.** Without timestamps, the time of a submission begins at its submit or at the end of the previous
+//!   submission, whichever is later, and ends when the host notices its end. This time includes the delay until the
+//!   lane polls.
 //!
-//! An ordinary run samples ([`Timed::Sampled`]): each timestamp ends all earlier work on Mesa's software driver. Passes
-//! stay as they are, so kernels that share a pass with timestamps only around it have no time of their own; their
-//! `p50_us` is null rather than a guess. A trace times every submission ([`Timed::Each`]), and only then do passes
-//! without inner timestamps hold one dispatch each.
+//! An ordinary run times only a sample of its submissions ([`Timed::Sampled`]), because each timestamp waits for all
+//! earlier work on Mesa's software driver. Sampling does not split passes. If timestamps are only around passes,
+//! kernels that share a pass have no time of their own; their `p50_us` is null rather than a guess. A trace times every
+//! submission ([`Timed::Each`]). Only then, and if timestamps are only around passes, every dispatch gets its own pass.
 //!
-//! **Two clocks.** Each submission bounds the offset between the host's and the device's clock from both sides: it
-//! began no earlier than its submit, and ended no later than its end was noticed. [`Clocks`] intersects the bounds of
-//! all submissions, widened by 100 parts per million for drift, and takes the middle. Half the distance of the bounds
-//! is reported with every time as its uncertainty. Durations do not depend on it.
+//! **Two clocks.** Each submission gives a lower and an upper bound of the offset between the host's and the device's
+//! clock: the device began no earlier than the submit, and ended no later than the host noticed the end. [`Clocks`]
+//! intersects the bounds of all submissions, widened by 100 parts per million for drift, and takes the middle as the
+//! offset. Half the distance between the bounds is reported with every time as its uncertainty. Durations do not depend
+//! on the offset.
 //!
-//! **Attribution.** The device's lane notes after each node how many commands the recording has. A part of a submission
-//! belongs to the node that recorded its command, and the parts of a node in one frame are one time in its histogram.
-//! Uploads and downloads count for their transfers; copying in and out of staging memory on the host does not. In the
-//! report, `gpu_ms` adds up the segments of a frame, and `gpu_busy` is the share of the run in which the device worked.
+//! **Attribution.** After each node, the device's lane notes how many commands the recording has. A part of a
+//! submission belongs to the node that recorded the part's command. All parts of a node in one frame together are one
+//! time in the node's histogram. The device's time for uploads and downloads belongs to the transfers; the host's
+//! copies in and out of staging memory are not included. In the report, `gpu_ms` is the sum over the segments of a
+//! frame, and `gpu_busy` is the share of the run in which the device worked.
 //!
-//! Invariants: all buffers are created with the player; a timed submission needs no extra submit, pass or memory
-//! (except under [`Timed::Each`]). Times are between the submit and the moment when its end was noticed.
+//! Invariants: all buffers are created with the player. A timed submission needs no extra submit or memory, and no
+//! extra pass except under [`Timed::Each`]. All reported times are between the submit and the moment when the host
+//! noticed the end.
 
 use std::sync::Arc;
 
@@ -34,20 +39,21 @@ use crate::calls::{Calls, Mapping, Refusal};
 use crate::device::Device;
 use crate::memory::StagingRing;
 
-/// Timestamps of one submission. A recording with more commands is not timed.
+/// Maximum number of timestamps of one submission. A recording that could need more is not timed.
 const MAX_STAMPS: u32 = 256;
 const STAMP_BYTES: u64 = 8;
 
-/// Maximum drift between two clocks, in parts per million: quartz is within 50.
+/// Maximum drift between two clocks, in parts per million: a quartz clock is within 50 of the true time.
 const DRIFT_PPM: i64 = 100;
 
-/// Sampling interval in submissions: short at first, so that short runs have a sample, then long. With every submission
-/// timed, a frame of one dispatch and one readback of 64x64 pixels took 1.5 to 1.7 times the CPU time on llvmpipe,
-/// which ends all work at each timestamp. Sampled, it took 1.03 to 1.06 times on a busy machine (benches/device.rs).
+/// Sampling intervals in submissions: short at first, so that short runs have a sample, and long later. Measured on
+/// llvmpipe, which ends all work at each timestamp, with frames of one dispatch and one readback of 64x64 pixels:
+/// timing every submission took 1.5 to 1.7 times the CPU time of an untimed run, and sampling 1.03 to 1.06 times on a
+/// busy machine (benches/device.rs).
 const ONE_IN: [u64; 2] = [16, 64];
 const OFTEN: u64 = 64;
-/// The submission of each interval that is timed: not the first, in which drivers still compile (285 of 300 ms for one
-/// blur on llvmpipe).
+/// The submission of each interval that is timed. The first submission would be misleading, because drivers still
+/// compile in it (285 of 300 ms for one blur on llvmpipe).
 const SAMPLE: u64 = 2;
 
 /// The source of device times.
@@ -55,7 +61,8 @@ const SAMPLE: u64 = 2;
 pub enum Timing {
     /// Timestamps of the device's own clock.
     Timestamps,
-    /// The host's clock: from the submit, or the end of the previous submission, until the end was noticed.
+    /// The host's clock: from the submit, or from the end of the previous submission if that is later, until the host
+    /// noticed the end.
     Fenced,
 }
 
@@ -101,8 +108,8 @@ const INSIDE: wgpu::Features =
 pub enum Timed {
     #[default]
     Never,
-    /// With timestamps, one of 16 submissions at first and one of 64 later. Without, every submission: reading the
-    /// host's clock costs almost nothing.
+    /// With timestamps, one of 16 submissions at first and one of 64 later. Without timestamps, every submission,
+    /// because reading the host's clock costs almost nothing.
     Sampled,
     /// Every submission, with a time for every command.
     Each,
@@ -122,14 +129,14 @@ pub struct DeviceTime<'a> {
     pub noticed_ns: u64,
     /// Uncertainty of the device's clock relative to the host's; 0 if only the host's was used.
     pub uncertain_ns: u64,
-    /// Times of the parts, in play order; empty if only the whole is known.
+    /// Times of the parts, in play order; empty if only the time of the whole submission is known.
     pub parts: &'a [PartTime],
 }
 
 /// The time of a part of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartTime {
-    /// Index of its first command in the recording.
+    /// Index of the part's first command in the recording.
     pub act: usize,
     /// Number of dispatches: more than one if only the whole pass is timed, zero for a transfer.
     pub dispatches: usize,
@@ -146,7 +153,7 @@ pub(crate) struct Timer {
     claimed: Option<usize>,
     played: u64,
     ended_ns: u64,
-    /// Reused by every report, so that it allocates once.
+    /// Reused by every report, so that reports do not allocate.
     part_times: Vec<PartTime>,
 }
 
@@ -191,13 +198,13 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Narrows the bounds with a submission that began no earlier than its submit and ended no later than was noticed.
-    /// Returns the offset to add to a timestamp, and its uncertainty.
+    /// Narrows the bounds with the times of a submission: `submitted` and `noticed` on the host's clock, `first` and
+    /// `last` on the device's. Returns the offset to add to a timestamp, and its uncertainty.
     fn learn(&mut self, (submitted, noticed): (i64, i64), (first, last): (i64, i64)) -> (i64, u64) {
         let own = (submitted - first, noticed - last);
         let drift = (noticed - self.at_ns).max(0) / 1_000_000 * DRIFT_PPM;
         let both = self.bounds.map_or(own, |(low, high)| (own.0.max(low - drift), own.1.min(high + drift)));
-        // The clock was reset, so the earlier bounds are worthless.
+        // Bounds that contradict each other mean that the clock was reset, so the earlier bounds are worthless.
         let (low, high) = if both.0 <= both.1 { both } else { own };
         (self.bounds, self.at_ns) = (Some((low, high)), noticed);
         let wide = (high - low).max(0);
@@ -236,7 +243,7 @@ impl Timer {
         self.slots.iter().filter_map(|slot| slot.stamps.as_ref()).map(of).sum()
     }
 
-    /// Claims a slot for the next submission, if it is due and a slot is free.
+    /// Claims a slot for the next submission, if a sample is due and a slot is free.
     pub(crate) fn claim(&mut self, commands: usize) {
         self.played += 1;
         let one_in = ONE_IN[usize::from(self.played > OFTEN)];
@@ -252,7 +259,7 @@ impl Timer {
         }
     }
 
-    /// The recorder of timestamps for the submission that a slot was claimed for.
+    /// The writer of timestamps for the submission that `claim` found a slot for; none without a slot.
     pub(crate) fn stamps(&mut self) -> Option<Stamps<'_>> {
         let Stamping { inside_passes, .. } = self.stamping?;
         let TimestampSlot { stamps, used, parts, .. } = &mut self.slots[self.claimed?];
@@ -267,7 +274,7 @@ impl Timer {
         }
     }
 
-    /// Sends the slot after its submission. Returns whether there is one.
+    /// Sends the claimed slot after its submission. Returns whether a slot was claimed.
     pub(crate) fn send(&mut self, calls: &Calls, submission: u64) -> bool {
         let Some(at) = self.claimed.take() else { return false };
         let slot = &mut self.slots[at];
@@ -279,7 +286,7 @@ impl Timer {
         true
     }
 
-    /// Reports what has arrived, oldest first.
+    /// Reports the times that have arrived, oldest first.
     pub(crate) fn tell(&mut self, calls: &Calls, report: &mut dyn FnMut(&DeviceTime<'_>)) {
         while let Some((_, at)) = self.ring.oldest() {
             let slot = &self.slots[at];
@@ -361,7 +368,8 @@ impl TimestampSlot {
         }
         let outside = (around.submitted_ns.cast_signed(), around.noticed_ns.cast_signed());
         let (add, uncertain_ns) = stamping.clocks.learn(outside, (first, last));
-        // Keep times between submit and notice, despite rounding or a device that claims more time than has passed.
+        // Keeps times between the submit and the noticed end, despite rounding or a device that claims more time than
+        // has passed.
         let host = |stamp: i64| (stamp + add).clamp(outside.0, outside.1.max(outside.0)) as u64;
         part_times.extend(self.parts.iter().map(|part| PartTime {
             act: part.act,
@@ -402,7 +410,7 @@ impl Stamps<'_> {
         }
     }
 
-    /// The timestamps of a pass that begins with this command.
+    /// The timestamps around a pass that begins with this command.
     pub(crate) fn pass(&mut self, act: usize) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
         if self.inside_passes {
             return None;
@@ -427,7 +435,7 @@ impl Stamps<'_> {
         }
     }
 
-    /// Writes the timestamp at the end of any other command.
+    /// Writes the timestamp at the end of a command that is not a dispatch.
     pub(crate) fn copied(&mut self, act: usize, encoder: &mut wgpu::CommandEncoder) {
         if self.inside_passes {
             let end = self.next();
@@ -457,7 +465,7 @@ mod tests {
 
     #[test]
     fn clocks_get_closer_with_every_submission_and_times_stay_inside() {
-        // The device's clock is 1,000 behind the host's.
+        // The device's clock is 1,000 ns behind the host's.
         let mut clocks = Clocks::default();
         assert_eq!(clocks.learn((2_000, 2_900), (1_100, 1_600)), (1_100, 200));
         assert_eq!(clocks.learn((3_000, 3_500), (2_010, 2_400)), (1_045, 55));
@@ -469,7 +477,7 @@ mod tests {
     fn a_clock_that_drifts_is_followed_and_one_that_was_set_anew_is_learnt_again() {
         let mut clocks = Clocks::default();
         clocks.learn((1_000, 1_100), (0, 100));
-        // One second later, and 50 us apart.
+        // One second later, the clocks are 50 us further apart.
         let second = 1_000_000_000;
         assert_eq!(clocks.learn((second + 51_000, second + 51_100), (second, second + 100)), (51_000, 0));
         assert_eq!(clocks.learn((2 * second, 2 * second + 900), (5, 705)), (2 * second + 95, 100));

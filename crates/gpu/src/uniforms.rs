@@ -1,6 +1,6 @@
 //! Kernel parameters: one uniform buffer, used as a ring.
 //!
-//! Parameters travel in the same staging memory as uploads and are copied here in the same submit.
+//! Parameters travel in the same staging memory as uploads and are copied into the uniform buffer in the same submit.
 //!
 //! Invariants: each block starts at a valid dynamic offset. The queue runs submissions in order, so a block is never
 //! overwritten before the kernels that read it have run.
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::calls::{Calls, Refusal};
 
-/// Room for the parameters of several dozen dispatches at the usual alignment of 256.
+/// Room for the parameters of several dozen dispatches at the usual alignment of 256 bytes.
 const FIRST_BYTES: u64 = 16 << 10;
 
 /// Identifies uniform buffers in bind group keys; never reused.
@@ -33,7 +33,7 @@ impl Uniforms {
         u64::from(bytes).next_multiple_of(self.alignment)
     }
 
-    /// Offset for a recording's parameter blocks, `bytes` in total.
+    /// Reserves room for all parameter blocks of a recording, `bytes` in total, and returns its offset.
     pub(crate) fn reserve(&mut self, calls: &Calls, bytes: u64) -> Result<u64, Refusal> {
         if bytes > self.buffer.size() {
             let (id, buffer) = make(calls, bytes.next_power_of_two())?;

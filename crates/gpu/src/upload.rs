@@ -1,13 +1,13 @@
 //! Staging buffers for transfers to the device.
 //!
 //! Each slot of a ring is a mapped buffer with everything that one recording sends: parameters first, then uploads. The
-//! player copies out of the slot in its own submit, then returns the slot to the ring.
+//! submit that plays the recording copies out of the slot. The player then returns the slot to the ring.
 //!
 //! Invariant: a slot is written only while it is mapped, and is mapped again after its submission has finished.
 //!
-//! `Queue::write_buffer` is not used: it creates a staging buffer for every call. With one dispatch and one readback of
-//! 64x64 pixels per frame, a player that stages its parameters here took 84.6 us of CPU time per frame on llvmpipe, and
-//! a hand-written program with `write_buffer` 84.3 us (benches/overhead.rs).
+//! `Queue::write_buffer` is not used, because it creates a staging buffer for every call. Measured on llvmpipe with one
+//! dispatch and one readback of 64x64 pixels per frame, a player that stages its parameters here took 84.6 us of CPU
+//! time per frame, and a hand-written program with `write_buffer` took 84.3 us (benches/overhead.rs).
 
 use std::sync::Arc;
 
@@ -58,14 +58,14 @@ impl Uploads {
         Ok(Some(Staging { buffer, slot }))
     }
 
-    /// Returns a claimed slot whose submission was refused. Its buffer may be unmapped, so the next claim creates a new
-    /// one.
+    /// Returns a claimed slot whose submission was refused. The slot's buffer may be unmapped, so the next claim
+    /// creates a new buffer.
     pub(crate) fn abandon(&mut self, staging: &Staging) {
         self.slots[staging.slot].buffer = None;
         self.ring.abandon(staging.slot);
     }
 
-    /// Requests to map a slot again after the submission that reads it.
+    /// Requests that the slot is mapped again after the submission that reads the slot.
     pub(crate) fn send(&mut self, calls: &Calls, staging: &Staging) {
         let mapping = &self.slots[staging.slot].mapping;
         calls.map(&staging.buffer, wgpu::MapMode::Write, staging.buffer.size(), mapping);
@@ -85,7 +85,7 @@ impl Uploads {
                 break;
             }
             if mapping.has_failed() {
-                // The buffer cannot be written any more. The next claim creates a new one.
+                // The buffer cannot be written any more. The next claim creates a new buffer.
                 *buffer = None;
                 *mapping = Arc::default();
             }

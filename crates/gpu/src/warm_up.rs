@@ -1,11 +1,12 @@
 //! A kernel's first run, on scratch memory, before the first frame.
 //!
-//! Drivers finish compilation at the first dispatch; on llvmpipe that took 14 to 60 ms. One workgroup runs with all
-//! parameters zero: with a size of zero, a kernel's bounds check ends it. Its results are ignored.
+//! Drivers finish compilation at the first dispatch, which took 14 to 60 ms on llvmpipe. The first run here is one
+//! workgroup with all parameters zero, so that the kernel sees a size of zero and ends at its bounds check. The results
+//! are ignored.
 //!
-//! The first run also detects kernels without an end. Mesa 25's software driver runs kernels
-//! inside the submit call, so another thread submits and this one waits with a time limit. A device that exceeds it
-//! counts as lost and is leaked ([`Calls::abandon_device`]).
+//! The first run also detects kernels without an end. Mesa 25's software driver runs kernels inside the submit call, so
+//! a second thread submits and the caller's thread waits with a time limit. A device that exceeds the limit counts as
+//! lost and is leaked ([`Calls::abandon_device`]).
 
 use std::sync::Arc;
 
@@ -16,16 +17,17 @@ use crate::device::Device;
 use crate::kernel::DeviceKernel;
 use crate::pipelines::{CompileError, CompiledPipeline};
 
-/// Sizes of scratch buffers to try: a shader may need more than a few bytes, such as a whole table.
+/// Sizes of scratch buffers to try, because a shader may need more than a few bytes, for example a whole table.
 const SCRATCH_BYTES: [u64; 4] = [256, 16 << 10, 1 << 20, 16 << 20];
 
-/// Time that a first run may take in addition to the device's time limit, because drivers compile in it.
+/// Time that a first run may take in addition to the device's time limit, because drivers compile during the first run.
 pub(crate) const COMPILING: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 16 << 20;
 
-/// Runs a kernel once. Waits for it if the platform can wait, for the device's time limit plus [`COMPILING`].
+/// Runs a kernel once. If the platform can wait, waits for the end of the run, at most for the device's time limit plus
+/// [`COMPILING`].
 pub(crate) fn run_once(
     device: &Device,
     kernel: &DeviceKernel,
@@ -39,13 +41,13 @@ pub(crate) fn run_once(
         let (send, ended) = std::sync::mpsc::sync_channel(1);
         let (running, what, with) = (device.clone(), kernel.clone(), Arc::clone(compiled));
         let most = device.time_limit() + COMPILING;
-        // Drivers compile on this thread and recurse as deep as the shader text nests.
+        // Drivers compile on this thread and recurse as deep as the shader text nests, so the stack is large.
         let named = std::thread::Builder::new().name("vramp first run".to_owned()).stack_size(STACK_BYTES);
         let spawned = named.spawn(move || drop(send.send(try_sizes(&running, &what, &with))));
         let Ok(thread) = spawned else { return try_sizes(device, kernel, compiled).map(|_| ()) };
         let answer = ended.recv_timeout(most);
         if answer.is_ok() {
-            // The thread holds the device and the kernel until it ends.
+            // The thread holds handles of the device and the kernel until the thread ends.
             let _ = thread.join();
         }
         match answer {
@@ -60,9 +62,9 @@ pub(crate) fn run_once(
     }
 }
 
-/// Tries sizes until the driver accepts one. Returns whether the kernel ended in time.
+/// Tries scratch sizes until the driver accepts one. Returns whether the kernel ended in time.
 fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledPipeline) -> Result<bool, CompileError> {
-    // `run_once` stops waiting a little earlier than this.
+    // `run_once` stops waiting a little earlier than this limit.
     let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);
     let mut last = None;
     for bytes in SCRATCH_BYTES.into_iter().filter(|bytes| *bytes <= device.limits().binding_bytes) {
@@ -116,7 +118,7 @@ fn try_once(
         calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]), true)
     });
     let (_, index) = submitted?;
-    // The caller's check finds a loss.
+    // A failed wait means that the device was lost, which the caller checks.
     #[cfg(not(target_arch = "wasm32"))]
     return Ok(calls.wait(index, most).unwrap_or(true));
     #[cfg(target_arch = "wasm32")]

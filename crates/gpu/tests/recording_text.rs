@@ -116,13 +116,13 @@ fn what_does_not_fit_is_refused_with_numbers_and_not_recorded() {
     let expected = [
         "an upload of 11 bytes at 0 does not fit into 1#1, which has 10",
         "an upload of 0 bytes of 1#1; leave it out",
-        "an upload of 4 bytes at 2 of 1#1 is not aligned; start at a multiple of 4, and end at one or at \
-         the end of the memory",
-        "an upload of 3 bytes at 0 of 1#1 is not aligned; start at a multiple of 4, and end at one or at \
-         the end of the memory",
+        "an upload of 4 bytes at 2 of 1#1 is not aligned; start at a multiple of 4, and end at a multiple of \
+         4 or at the end of the memory",
+        "an upload of 3 bytes at 0 of 1#1 is not aligned; start at a multiple of 4, and end at a multiple of \
+         4 or at the end of the memory",
         "a download of 3 bytes at 8 does not fit into 1#1, which has 10",
-        "a download of 4 bytes at 1 of 1#1 is not aligned; start at a multiple of 4, and end at one or at \
-         the end of the memory",
+        "a download of 4 bytes at 1 of 1#1 is not aligned; start at a multiple of 4, and end at a multiple of \
+         4 or at the end of the memory",
         "a download of 3 bytes at 18446744073709551615 does not fit into 1#1, which has 10",
         "a copy from 1#1 to itself; devices refuse that, copy through another buffer",
         "invert binds 2 buffers and was given 1",

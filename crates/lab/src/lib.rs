@@ -3,9 +3,11 @@
 //! [`mod@bench`] measures workloads, [`calibrate`] measures the machine, [`verify`] compares the frames of the CPU and
 //! the GPU, and [`harness`] tests handlers with pushed frames and a clock that the test steps.
 //!
-//! These tools use the same planner and engine as a user's run. Nothing that runs a pipeline depends on this crate.
+//! These tools use the same planner and engine as a user's run. Planner, runtime and handlers do not depend on this
+//! crate.
 
-// The compiler proves through all of wgpu that a pipeline may be sent to a thread, which exceeds the usual limit.
+// To prove that a pipeline may be sent to a thread, the compiler descends through all types of wgpu, deeper than the
+// default limit allows.
 #![recursion_limit = "256"]
 
 pub mod bench;

@@ -1,8 +1,8 @@
 //! Calibrations that are kept between runs.
 //!
-//! Each is a file beside the list of adapters, with what it was measured on: adapter and driver, processor, threads,
-//! and vramp's version. A calibration that does not match, or is not complete, is not used; that is not an error. A
-//! kept file is also a profile that `--profile` accepts.
+//! Each calibration is a file beside the list of adapters. The file records what the calibration depends on: adapter
+//! and driver, processor, threads, and vramp's version. A calibration that does not match this machine, or is not
+//! complete, is ignored without an error. A kept file is also a profile that `--profile` accepts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use super::{cache_folder, kept};
 
 /// The first line. Files of another version are not read.
 const FORM: &str = "# a calibration by vramp, form 1";
-/// The last line: without it, part of the file is missing.
+/// The last line. If it is missing, the file is not complete.
 const END: &str = "# end of the calibration";
 
 /// Maximum size of a file that is read.
@@ -25,25 +25,26 @@ const MAX_BYTES: u64 = 8 << 20;
 /// A calibration that matches this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibrated {
-    /// The figures, named `calibrated:` and the adapter's name in plans.
+    /// The figures. Plans call them `calibrated:` followed by the adapter's name.
     pub profile: Profile,
-    /// When they were measured.
+    /// When the figures were measured.
     pub at: SystemTime,
 }
 
-/// The calibration of an adapter with this machine's host, or of the host alone, if there is one.
+/// The kept calibration of this machine's host with an adapter, or of the host alone; none if no calibration matches.
 pub fn known(adapter: Option<&Adapter>) -> Option<Calibrated> {
     let facts = identity(adapter);
     read(&read_regular_text(&kept_at(&facts)?, MAX_BYTES).ok()?, &facts, &name_for(adapter))
 }
 
-/// The figures for an adapter: measured ones if they exist, otherwise those of its class.
+/// The figures for an adapter: the measured figures if a calibration exists, otherwise the figures of the adapter's
+/// class.
 pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     known(adapter).map_or_else(|| super::figures_of(adapter), |known| known.profile)
 }
 
-/// Keeps a calibration for later runs, and its host's part for runs without a device. Returns the file, or none if the
-/// cache cannot be written.
+/// Keeps a calibration for later runs, and the host's part of it for runs without a device. Returns the path of the
+/// file, or none if the cache cannot be written.
 pub fn keep(profile: &Profile, adapter: Option<&Adapter>) -> Option<PathBuf> {
     if adapter.is_some() {
         let mut host = profile.clone();
@@ -58,12 +59,12 @@ pub fn name_for(adapter: Option<&Adapter>) -> String {
     format!("calibrated:{}", adapter.map_or("cpu", |adapter| &adapter.name))
 }
 
-/// Number of threads that a run spreads rows over.
+/// Number of threads that a run spreads rows over by default.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The host's processor and threads.
+/// The name of the host's processor, and the number of threads.
 pub fn processor() -> String {
     let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let named = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name));
@@ -79,7 +80,7 @@ fn identity(adapter: Option<&Adapter>) -> Vec<String> {
         let Adapter { name, backend, driver, driver_version, vendor, model, .. } = adapter;
         format!("device: {name} ({vendor:x}:{model:x}) through {backend}, {driver} {driver_version}")
     }));
-    // Each fact is one comment line.
+    // Each fact becomes one comment line, so it must not contain line breaks.
     facts.iter().map(|fact| fact.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
@@ -157,7 +158,7 @@ mod tests {
         let text = written(&profile, &facts, at);
         let back = read(&text, &facts, "calibrated:x");
         assert_eq!(back, Some(Calibrated { profile: profile.clone(), at }));
-        // The same card under another driver, another card, another API, and none at all.
+        // The same card under another driver, another card, another API, and no card at all.
         let others = [
             Adapter { driver_version: "1.3".to_owned(), ..adapter() },
             Adapter { driver: "other".to_owned(), ..adapter() },

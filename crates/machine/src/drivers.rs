@@ -15,7 +15,7 @@ use vramp_files::read_regular_text;
 
 /// Variables that replace the loader's own search; the first one that is set wins.
 const INSTEAD: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
-/// The variable that adds to the search.
+/// The variable that adds files to the loader's own search.
 const ADDED: &str = "VK_ADD_DRIVER_FILES";
 /// The variable that names EGL drivers.
 const EGL: &str = "__EGL_VENDOR_LIBRARY_FILENAMES";
@@ -69,7 +69,7 @@ impl Drivers {
         all.filter(|name| self.var(name).is_some()).map(|name| (name, self.list(name))).collect()
     }
 
-    /// Every Vulkan driver that the loader would consider, for this program's word size.
+    /// Every Vulkan driver that the loader would consider, without drivers for another word size than this program's.
     pub fn vulkan(&self) -> Vec<Driver> {
         let instead = INSTEAD.into_iter().find(|name| self.var(name).is_some());
         let mut places = match instead {
@@ -94,7 +94,7 @@ impl Drivers {
         self.list("LD_LIBRARY_PATH").into_iter().chain(usual).collect()
     }
 
-    /// Every file that decides which adapters answer, whether it exists or not.
+    /// Every file that decides which adapters answer, whether the file exists or not.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let in_folders =
             |folder: &PathBuf| [folder.join("vulkan/icd.d"), folder.join("glvnd/egl_vendor.d")].into_iter();
@@ -151,14 +151,15 @@ impl Drivers {
         Some(Driver { description, names, library })
     }
 
-    /// The path of a library with a folder in its name: from the root, or relative to its description.
+    /// The path of a library that is named with a folder: an absolute path below the root, or a path relative to the
+    /// description.
     fn beside(&self, description: &Path, named: &str) -> PathBuf {
         let beside = description.parent().unwrap_or(Path::new("/"));
         if Path::new(named).is_absolute() { self.at(named) } else { beside.join(named) }
     }
 }
 
-/// The description itself, or all descriptions in a folder.
+/// All descriptions at `place`: those in the folder, or `place` itself if it is not a folder.
 fn descriptions(place: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return vec![place.to_owned()] };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -1,9 +1,9 @@
 //! The list of adapters, kept between runs in the user's cache folder.
 //!
-//! Querying drivers takes 25 to 250 ms, so the list is kept with everything that it depends on: driver files with size
-//! and age, environment variables that steer drivers, device nodes and the user's permission to open them, and vramp's
-//! version. A list that does not match, or cannot be read, is not used. A cache that cannot be written is not an error.
-//! `plan` reads the list and never queries drivers.
+//! Querying drivers takes 25 to 250 ms, so the list is kept, together with everything that the list depends on: driver
+//! files with size and modification time, environment variables that steer drivers, device nodes and the user's
+//! permission to open them, and vramp's version. A list that does not match, or cannot be read, is not used. A cache
+//! that cannot be written is not an error. `plan` reads the list and never queries drivers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -66,7 +66,7 @@ fn kept_at() -> Option<PathBuf> {
 
 /// Keeps a list for later runs.
 pub(super) fn remember(adapters: &[Adapter]) {
-    // An empty list is not kept: querying is then quick, and the user may be about to install a driver.
+    // An empty list is not kept: without drivers, querying is quick, and the user may be about to install a driver.
     let Some(path) = kept_at().filter(|_| !adapters.is_empty()) else { return };
     let text = write(adapters, &circumstances());
     if read_regular_text(&path, MAX_BYTES).is_ok_and(|kept| kept == text) {
@@ -76,8 +76,8 @@ pub(super) fn remember(adapters: &[Adapter]) {
     put(&path, &text);
 }
 
-/// Writes a cache file beside its name and renames it, so that no process reads half of it. Returns whether it
-/// succeeded.
+/// Writes a cache file under a temporary name and renames it, so that no process reads an incomplete file. Returns
+/// whether the file was written.
 pub(super) fn put(path: &Path, text: &str) -> bool {
     let Some(folder) = path.parent() else { return false };
     let written = fs::create_dir_all(folder).and_then(|()| {
@@ -135,7 +135,7 @@ fn stamp(path: &Path) -> Option<String> {
     Some(format!("{} {} {changed}", path.display(), found.len()))
 }
 
-/// On systems that ship the drivers: files that change when the system or its drivers are updated.
+/// For systems other than Linux, which ship the drivers: files that change when the system or its drivers are updated.
 fn system_files() -> Vec<PathBuf> {
     let windows = std::env::var_os("SystemRoot").map_or_else(|| PathBuf::from("C:\\Windows"), PathBuf::from);
     vec![

@@ -1,9 +1,9 @@
 //! This machine: its adapters, their memory and load, and the profile to plan with.
 //!
-//! Keeps the list of adapters between runs, finds the folders of drivers ([`Drivers`]), reads memory and load of
-//! adapters ([`Readings`]), and keeps calibrations ([`calibrated`]). It neither chooses nor opens an adapter:
-//! `vramp_gpu` does, with the readings from here. Until a machine is calibrated, its profile has the figures of the
-//! adapter's class and the adapter's own limits.
+//! The crate keeps the list of adapters between runs, finds the folders of drivers ([`Drivers`]), reads memory and load
+//! of adapters ([`Readings`]), and keeps calibrations ([`calibrated`]). The crate neither chooses nor opens an adapter:
+//! `vramp_gpu` does that, with the readings from here. Until a machine is calibrated, its profile has the figures of
+//! the adapter's class and the adapter's own limits.
 //!
 //! Invariants: drivers are queried only if the kept list is not enough; a reading is taken only on request.
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 use vramp_gpu::{Adapter, AdapterKind, AdapterReading, Choice, Chosen, Device, OpenError};
 use vramp_plan::{Figure, FigureOrigin, Limits, Profile};
 
-/// Queries every driver for its adapters, best first, and keeps the list.
+/// Queries every driver for its adapters, keeps the list for later runs, and returns it, best first.
 pub fn list_adapters() -> Vec<Adapter> {
     let found = Device::choose().list();
     kept::remember(&found);
@@ -34,19 +34,19 @@ pub fn known_adapters() -> Option<Vec<Adapter>> {
     kept::known()
 }
 
-/// The folder for data that is kept between runs, which need not exist; none if the system has no cache folder.
+/// The folder for data that is kept between runs; none if the system has no cache folder. The folder may not exist yet.
 pub fn cache_folder() -> Option<PathBuf> {
     kept::folder()
 }
 
-/// A choice with this machine's readings. It reads each adapter at most once, so that the adapter that was planned for
-/// is the one that is opened, even if its load changes in between.
+/// A choice with this machine's readings. Each adapter is read at most once, so that planning and opening choose the
+/// same adapter, even if loads change in between.
 pub fn choose() -> Choice {
     let readings = Readings::of_this_machine();
     Device::choose().readings(once_each(move |adapter| readings.read(adapter)))
 }
 
-/// The adapter that a choice would open, from the kept list if that is enough.
+/// The adapter that a choice would open. Drivers are queried only if the kept list has no such adapter.
 pub fn adapter(choice: &Choice) -> Result<Adapter, OpenError> {
     Ok(chosen(choice)?.adapter)
 }
@@ -57,8 +57,8 @@ pub fn chosen(choice: &Choice) -> Result<Chosen, OpenError> {
     remembered.map_or_else(|| choice.chosen_of(&list_adapters()), Ok)
 }
 
-/// The figures for an adapter: those of its class, with its own limits. Without an adapter, those of a machine without
-/// a device.
+/// The profile of an adapter: the figures of the adapter's class, with the adapter's own limits. Without an adapter,
+/// the profile of a machine without a device.
 pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     let class = match adapter.map(|adapter| adapter.kind) {
         None => "cpu",
@@ -70,7 +70,8 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     if let Some(bytes) = readings::host_memory_bytes() {
         profile.cpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the machine".to_owned()) };
     }
-    // A class is an estimate: it must not refuse what the adapter can hold. NVIDIA's library is too slow for that.
+    // The memory size of a class is an estimate, and must not refuse a pipeline that the adapter has memory for. For
+    // NVIDIA's adapters the estimate stays, because NVIDIA's library is too slow to be asked here.
     let readable = adapter.filter(|adapter| adapter.vendor != readings::NVIDIA);
     if let (Some(bytes), Some(gpu)) = (readable.and_then(memory_bytes), &mut profile.gpu) {
         gpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the adapter".to_owned()) };
@@ -88,12 +89,13 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     profile
 }
 
-/// The memory of an adapter, if it can be read. Does not wait for values that need two readings.
+/// The size of an adapter's memory, if it can be read. Does not wait for a second reading, which only the load needs.
 fn memory_bytes(adapter: &Adapter) -> Option<u64> {
     Readings::of_this_machine().waiting(|| Duration::ZERO).read(adapter).memory_bytes.value()
 }
 
-/// The profile with the adapter's real memory, if that is known and larger than the profile's; none otherwise.
+/// The profile with the real size of the adapter's memory; none if that size is unknown or not larger than the
+/// profile's.
 pub fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Option<Profile> {
     let gpu = profile.gpu.as_mut()?;
     let bytes = memory_bytes(adapter).filter(|bytes| *bytes > gpu.memory_bytes.whole())?;
@@ -101,13 +103,13 @@ pub fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Option<Profi
     Some(profile)
 }
 
-/// Reads each adapter once, and then repeats the result.
+/// Wraps `read` so that each adapter is read once; later calls return the first result.
 fn once_each(
     read: impl Fn(&Adapter) -> AdapterReading + Send + Sync,
 ) -> impl Fn(&Adapter) -> AdapterReading + Send + Sync {
     let taken = Mutex::new(Vec::<(Adapter, AdapterReading)>::new());
     move |adapter| {
-        // The index depends on the other adapters of the list.
+        // The index is not compared, because it depends on the other adapters of the list.
         let adapter = Adapter { index: 0, ..adapter.clone() };
         let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, reading)) = taken.iter().find(|(known, _)| *known == adapter) {

@@ -1,15 +1,16 @@
 //! The builder of pipelines: from a text or a graph to an engine that is ready to run.
 //!
-//! It reads and checks the graph, chooses the profile, plans, opens the device that the plan needs, and builds the
-//! engine.
+//! The builder reads and checks the graph, chooses the profile, plans, opens the device if the plan needs one, and
+//! builds the engine.
 //!
-//! **Fallback to the CPU.** If no option requires a device, and no adapter exists, none matches the choice, or the
-//! device cannot be opened, everything runs on the CPU and the plan has a warning. After a failure to open, the drivers
-//! are queried again, so that the next run does not rely on a cached list of adapters.
+//! **Fallback to the CPU.** Without a device, everything runs on the CPU and the plan has a warning, provided that no
+//! option requires a device. The reason may be that no adapter exists, that no adapter matches the choice, or that the
+//! device cannot be opened. After a failure to open, the drivers are queried again, so that the next run does not rely
+//! on an outdated list of adapters.
 //!
 //! **A run does not overwrite its own files.** Entries declare which settings name files to read or write (`PathUse`).
-//! [`FileUse`] compares all of them by their identity on the disk. The builder checks this before it opens a device or
-//! writes anything.
+//! [`FileUse`] compares all these files by their identity on the disk. The builder makes this check before it opens a
+//! device or writes anything.
 //!
 //! Invariant: a device is opened only if the plan uses one, and never with [`RunOptions::only`] set to the CPU.
 
@@ -28,10 +29,11 @@ use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, T
 
 use super::{Error, Pipeline};
 
-/// The device's pool may exceed the plan by this much: small buffers are not known when planning.
+/// The device's pool may exceed the planned memory by this much, because small buffers are not known when planning.
 const SPARE_BYTES: u64 = 1 << 30;
 
-/// Builder of a [`Pipeline`]; [`PipelineBuilder::build`] finishes it. [`Pipeline`] has the functions that create one.
+/// Builder of a [`Pipeline`]. Functions of [`Pipeline`] create a builder, and [`PipelineBuilder::build`] makes the
+/// pipeline.
 #[derive(Clone)]
 pub struct PipelineBuilder {
     graph: GraphInput,
@@ -87,7 +89,7 @@ impl PipelineBuilder {
         }
     }
 
-    /// Adds a handler to the registry: its entry, and the function that makes one from its setup.
+    /// Adds a handler to the registry: its entry, and the function that makes a handler from its setup.
     #[must_use]
     pub fn register<H: IntoWorker<K>, K>(
         self,
@@ -104,7 +106,8 @@ impl PipelineBuilder {
         self
     }
 
-    /// Replaces the built-in handlers by this registry. Handlers that are registered on this builder are added to it.
+    /// Replaces the built-in handlers by this registry. Handlers that are registered on this builder are added to the
+    /// registry.
     #[must_use]
     pub fn registry(mut self, registry: &Registry) -> Self {
         self.registry = registry.clone();
@@ -131,7 +134,8 @@ impl PipelineBuilder {
         self
     }
 
-    /// Uses an open device, with the memory budget that it was opened with. If the device is lost, the CPU takes over.
+    /// Uses an open device, with the memory budget that the device was opened with. If the device is lost, the run
+    /// continues on the CPU.
     #[must_use]
     pub fn device(mut self, device: &Device) -> Self {
         self.device = Some(device.clone());
@@ -152,7 +156,7 @@ impl PipelineBuilder {
         self
     }
 
-    /// Skips the check of the files that sinks write, for stand-ins that write none.
+    /// Skips the check of the files that sinks write, for stand-ins that write no files.
     #[doc(hidden)]
     #[must_use]
     pub fn without_sinks(mut self) -> Self {
@@ -189,8 +193,8 @@ impl PipelineBuilder {
         Ok(self.decided(&self.check()?)?.1)
     }
 
-    /// Plans, opens the device if the plan uses one, and builds the engine. If no option requires a device and none can
-    /// be opened, everything runs on the CPU, and the plan has a warning.
+    /// Plans, opens the device if the plan uses one, and builds the engine. If no device can be opened and no option
+    /// requires one, everything runs on the CPU, and the plan has a warning.
     ///
     /// Fails before opening a device and before writing anything if the run would overwrite a file that it reads, or
     /// write one file twice.
@@ -210,7 +214,7 @@ impl PipelineBuilder {
             let engine = self.engine(graph, &plan, &profile, None, None)?;
             return Ok(Pipeline::new(plan, None, engine, &self.options));
         }
-        // As for host memory: by default, a little more than planned.
+        // As for host memory, the default budget is a little more than planned.
         let spare = || plan.memory.gpu_bytes.saturating_add(SPARE_BYTES);
         let choice = self.choice.clone().budget_bytes(self.options.gpu_memory_bytes.unwrap_or_else(spare));
         match choice.open() {
@@ -220,7 +224,7 @@ impl PipelineBuilder {
                 Ok(Pipeline::new(plan, Some(device), engine, &self.options))
             }
             Err(why) if !self.insists() && self.profile.is_none() => {
-                // The cached list of adapters or the driver was wrong. The next run should begin with a fresh list.
+                // The list of adapters or the driver was wrong. The next run should begin with a fresh list.
                 machine::list_adapters();
                 let on_cpu = self.clone().options(self.options.clone().only(Space::Cpu));
                 let mut pipeline = on_cpu.built(graph)?;
@@ -231,8 +235,9 @@ impl PipelineBuilder {
         }
     }
 
-    /// The profile to plan with, and a warning about the adapter if there is one. The profile is the given one, the one
-    /// calibrated on this machine, or that of the class of the adapter that would be opened.
+    /// The profile to plan with, and a warning if the adapter's readings are doubtful. The profile is the one that the
+    /// caller set, otherwise the calibrated profile of the adapter that would be opened, otherwise the profile of the
+    /// adapter's class.
     fn figures(&self) -> Result<(Profile, Option<String>), OpenError> {
         if let Some(profile) = &self.profile {
             return Ok((profile.clone(), None));
@@ -255,8 +260,8 @@ impl PipelineBuilder {
         self.options.needs_device() || self.choice.names_one()
     }
 
-    /// The profile and the plan. If the GPU memory of the adapter's class is too small, plans with the adapter's own
-    /// memory.
+    /// The profile and the plan. If the GPU memory in the profile is too small, plans again with the real size of the
+    /// adapter's memory.
     fn decided(&self, graph: &Graph) -> Result<(Profile, Plan), Error> {
         let (mut profile, warning) = self.figures()?;
         let mut decided = Plan::decide(graph, &profile, &self.options);
@@ -303,10 +308,11 @@ impl PipelineBuilder {
         })?)
     }
 
-    /// The function that the engine calls when frames change their size. It plans the graph with the new size, with
-    /// every handler in its current space, because its state and the waiting frames are there. Only the planned memory
-    /// is used, to check that there is room; frames carry their own sizes. Inputs that must have equal sizes may change
-    /// one after the other: the handler that joins them checks each frame.
+    /// The function that the engine calls when frames change their size. The function plans the graph with the new
+    /// size. Every handler stays in its current space, because its state and the waiting frames are in that space. Of
+    /// the new plan only the planned memory is used, to check that there is room; frames carry their own sizes. Inputs
+    /// that must have equal sizes may change one after the other, and until all have changed there is no plan. That is
+    /// not an error, because the handler that joins the inputs checks each frame.
     fn replan(&self, graph: &Graph, plan: &Plan, profile: &Profile) -> Replan {
         let (graph, profile) = (Mutex::new(graph.clone()), profile.clone());
         let written = plan.handlers.iter().filter(|handler| !handler.inserted);
@@ -330,7 +336,7 @@ impl PipelineBuilder {
     }
 }
 
-/// The warning for a run without the device that it could have used.
+/// The warning for a run on the CPU that could have used a device.
 fn without_device(why: &OpenError) -> String {
     format!("{why}; everything runs on the cpu")
 }
@@ -344,7 +350,7 @@ mod tests {
     fn a_class_does_not_refuse_what_the_machine_can_hold() {
         let memory_bytes = machine::figures_of(None).cpu.memory_bytes.whole();
         let shipped = Profile::shipped("software").expect("it ships");
-        // Half of the memory in one delay, whatever the class's figure.
+        // One delay that holds half of the machine's memory, whatever memory the profile's class has.
         let frames = memory_bytes / 2 / (4096 * 2160 * 4);
         let text = format!("pattern size=4096x2160 ! delay {frames} ! null");
         let builder = Pipeline::parse(text).options(RunOptions::new().only(Space::Cpu));

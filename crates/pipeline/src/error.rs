@@ -1,6 +1,6 @@
 //! The error of [`Pipeline`](crate::Pipeline), from text to run.
 //!
-//! Each part of vramp words its own errors; most variants only wrap them.
+//! Each part of vramp has its own errors with their own messages; most variants only wrap such an error.
 //!
 //! Invariant: `Debug` prints the same as `Display`, so that an error returned from `main` with `?` is readable.
 
@@ -13,7 +13,7 @@ use vramp_runtime::{HandlerFailure, PrepareError, RunError};
 /// Why a pipeline could not be built, or did not run to its end.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// Every mistake in the text or the graph, with its place in the text if it has one.
+    /// Every mistake in the text or the graph, each with its place in the text if the graph comes from text.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
     /// The graph is valid, but these sources could not be probed.
@@ -28,7 +28,7 @@ pub enum Error {
     /// No plan satisfies the options.
     #[error(transparent)]
     NoPlan(#[from] NoPlan),
-    /// The plan needs a device, and none could be opened.
+    /// The plan needs a device, and no device could be opened.
     #[error(transparent)]
     NoDevice(#[from] OpenError),
     /// The engine could not be built from the plan.
@@ -70,7 +70,7 @@ impl Error {
     }
 }
 
-/// Without the text, mistakes have no caret.
+/// The text is not known here, so messages of mistakes do not quote it.
 impl From<CheckError> for Error {
     fn from(error: CheckError) -> Error {
         Error::of_check(error, None)

@@ -3,9 +3,10 @@
 //! [`Pipeline`] and [`PipelineBuilder`] join the planner, the machine's profile, the device and the engine. Measuring
 //! and comparing pipelines is the task of `vramp_lab`.
 //!
-//! On the web only [`read`] exists: running needs threads.
+//! On the web only [`read`] exists, because running needs threads.
 
-// The compiler proves through all of wgpu that a pipeline may be sent to a thread, which exceeds the usual limit.
+// To prove that a pipeline may be sent to a thread, the compiler descends through all types of wgpu, deeper than the
+// default limit allows.
 #![recursion_limit = "256"]
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,4 +1,4 @@
-//! [`Pipeline`]: a plan, the device that it needs, and the engine that runs it.
+//! [`Pipeline`]: a plan, the device that the plan needs, and the engine that runs the plan.
 //!
 //! The builder plans and opens the device; this type runs or steps the engine.
 //!
@@ -23,13 +23,13 @@ pub enum Step {
     Wait(Duration),
     /// The device has to finish something first; see [`Pipeline::wait_for_device`].
     Stuck,
-    /// The sources have ended, and all frames have arrived.
+    /// The sources have ended, and all frames have reached the sinks.
     Over,
 }
 
 /// A pipeline that is planned and ready to run.
 ///
-/// Call [`Pipeline::finish`] after stepping. A pipeline that is dropped without it leaves the files that it was writing
+/// Call [`Pipeline::finish`] after stepping. A stepped pipeline that is dropped without `finish` leaves its files
 /// unfinished.
 ///
 /// ```
@@ -126,10 +126,10 @@ impl Pipeline {
         Ok(self.unused()?.run(self.longest)?)
     }
 
-    /// Runs everything that can run now, on this thread, for programs with their own loop: a window, a game, a test.
-    /// The first step starts every handler. After an error or [`Stopper::stop`], every step returns [`Step::Over`].
-    /// After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once the frames in flight have
-    /// arrived.
+    /// Runs everything that can run now, on the caller's thread, for programs with their own loop, such as a window, a
+    /// game or a test. The first step starts every handler. After an error or [`Stopper::stop`], every step returns
+    /// [`Step::Over`]. After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once the
+    /// frames in flight have arrived.
     ///
     /// ```
     /// use vramp::prelude::*;
@@ -178,8 +178,8 @@ impl Pipeline {
         }
     }
 
-    /// Ends a pipeline that was stepped: stops every handler, finishes files, and returns the report. It fails only if
-    /// a handler fails to stop; earlier failures were returned by their step.
+    /// Ends a pipeline that was stepped: stops every handler, finishes files, and returns the report. Fails only if a
+    /// handler fails to stop; earlier failures were returned by the steps in which they happened.
     pub fn finish(&mut self) -> Result<Report, Error> {
         let mut engine = self.engine.take().ok_or(Error::HasRun)?;
         let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
@@ -189,7 +189,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the engine, for callers with their own clock.
+    /// Returns the engine, for callers that step it with their own clock.
     pub fn into_engine(mut self) -> Result<Engine, Error> {
         self.unused()
     }

@@ -1,6 +1,6 @@
 //! The adapters of this machine as plain data, and how to list them.
 //!
-//! Listing opens nothing but takes 25 to 250 ms, so callers that list often should cache the result.
+//! Listing opens no adapter, but takes 25 to 250 ms, so callers that list often should cache the result.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Backend {
     Gles,
     /// WebGPU in a browser.
     WebGpu,
-    /// Keeps buffers and computes nothing, for tests. Used only if requested by name.
+    /// Keeps buffers and computes nothing, for tests. Chosen only if the caller names this backend.
     Noop,
 }
 
@@ -157,7 +157,7 @@ pub struct Adapter {
     pub has_timestamps: bool,
     /// Whether storage buffers can be mapped.
     pub has_mappable_buffers: bool,
-    /// Limits of the adapter; a device may be opened with lower ones.
+    /// Limits of the adapter; a device may be opened with lower limits.
     pub limits: DeviceLimits,
 }
 
@@ -177,12 +177,13 @@ pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> 
     }
     let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
     wanted.backends = enabled;
-    // Validation layers that a developer may have installed would slow everything down; wgpu's own checks stay.
+    // Without flags, validation layers that a developer may have installed stay off: they would slow everything down.
+    // wgpu's own checks stay on.
     wanted.flags = wgpu::InstanceFlags::empty();
     wanted.backend_options.noop.enable = backends.contains(&Backend::Noop);
     let found = wgpu::Instance::new(wanted).enumerate_adapters(enabled).await;
     let mut found: Vec<_> = found.into_iter().map(|adapter| (facts(&adapter), adapter)).collect();
-    // Several backends may list the same hardware: sort by the order in which the caller named the backends.
+    // Several backends may list the same hardware, so adapters of one kind are in the caller's order of backends.
     let rank = |backend| backends.iter().position(|named| *named == backend);
     found.sort_by_key(|(facts, _)| (facts.kind, rank(facts.backend)));
     for (index, (facts, _)) in found.iter_mut().enumerate() {

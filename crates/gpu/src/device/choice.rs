@@ -1,11 +1,12 @@
 //! Choosing an adapter and opening it.
 //!
-//! A [`Choice`] has names (backend, index, part of a name) and requirements (kind, minimum memory, maximum load). What
-//! is named is opened or refused, never replaced. An adapter that does not meet a requirement is passed over for the
-//! next one. Hardware is preferred to software. Every choice has its reason in words ([`Chosen`], [`Device::why`]).
+//! A [`Choice`] may name an adapter (by backend, index, or part of its name) and has requirements (kind, minimum
+//! memory, maximum load). A named adapter is opened or refused; no other adapter replaces it. An adapter that does not
+//! meet a requirement is passed over for the next adapter. Hardware is preferred to software. The result comes with its
+//! reason in words ([`Chosen`], [`Device::why`]).
 //!
-//! If no adapter is left, the error lists what each one lacks. Falling back to the CPU is the caller's decision: a
-//! pipeline does so with a warning, unless a device was required.
+//! If no adapter is left, the error lists what each adapter lacks. Falling back to the CPU is the caller's decision: a
+//! pipeline falls back with a warning, unless a device was required.
 
 use std::fmt;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub struct Chosen {
     pub adapter: Adapter,
     /// The reason, in words.
     pub why: String,
-    /// Why the readings that met a requirement may be wrong, if they may.
+    /// Why a reading that met a requirement may be wrong; none without such doubts.
     pub doubt: Option<String>,
 }
 
@@ -73,7 +74,7 @@ impl fmt::Display for Chosen {
     }
 }
 
-/// Criteria for a device. [`Choice::open`] opens one that meets them.
+/// Criteria for a device. [`Choice::open`] opens a device that meets the criteria.
 #[derive(Debug, Clone)]
 pub struct Choice {
     backends: Vec<Backend>,
@@ -145,8 +146,8 @@ impl Choice {
         self
     }
 
-    /// Sets the source of memory and load readings. It is called only if a requirement needs a reading, once per
-    /// adapter, best first.
+    /// Sets the function that reads memory and load of an adapter. The function is called only if a requirement needs a
+    /// reading, and then once per adapter, best first, until an adapter qualifies.
     #[must_use]
     pub fn readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
         self.requirements.reader = Some(ReadAdapter(Arc::new(read)));
@@ -188,7 +189,7 @@ impl Choice {
         self
     }
 
-    /// Whether a backend or an adapter was named, so that no other may replace it.
+    /// Whether a backend or an adapter was named, so that no other adapter may be opened instead.
     pub fn names_one(&self) -> bool {
         self.name.is_some() || self.index.is_some() || self.backends != Backend::REAL
     }
@@ -204,8 +205,8 @@ impl Choice {
         adapters::list(&self.backends).await.into_iter().map(|(facts, _)| facts).collect()
     }
 
-    /// The adapter that this choice would open, of all adapters of a machine as [`Choice::default`] lists them. Its
-    /// index counts only the adapters of the chosen backends.
+    /// The adapter that this choice would open. `all` are the adapters of a machine as [`Choice::default`] lists them.
+    /// The index of the returned adapter counts only the adapters of the chosen backends.
     pub fn of(&self, all: &[Adapter]) -> Result<Adapter, OpenError> {
         Ok(self.chosen_of(all)?.adapter)
     }
@@ -244,7 +245,7 @@ impl Choice {
             label: Some("vramp"),
             required_features: features,
             required_limits: limits.clone(),
-            // Few whole buffers that live long: unused megabytes matter, the speed of allocation does not.
+            // vramp allocates few buffers, which live long, so little unused memory matters more than fast allocation.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..wgpu::DeviceDescriptor::default()
         };
@@ -327,7 +328,8 @@ impl Choice {
     }
 }
 
-/// False for GPUs with their own memory: mapping a kernel's buffer would move the buffer across the bus.
+/// Whether host and device share memory. With separate memory, mapping a kernel's buffer would move the buffer across
+/// the bus.
 fn shares_memory(adapter: &Adapter) -> bool {
     matches!(adapter.kind, AdapterKind::Integrated | AdapterKind::Software) || adapter.backend == Backend::Noop
 }
@@ -367,7 +369,8 @@ mod tests {
         of * 1_000_000_000
     }
 
-    /// Readings of a big and busy card, of a small one, and of a software driver that has none.
+    /// Readings of a card with much memory and a high load, of a card with little memory and a low load, and of a
+    /// software driver without readings.
     fn read(adapter: &Adapter) -> AdapterReading {
         let (memory, load) = match adapter.kind {
             AdapterKind::Discrete => (Readout::is(gb(8), "a file"), Readout::is(90.0, "a file")),

@@ -1,6 +1,6 @@
 //! An open device: its adapter, memory, kernels and counters, shared by everything that uses the device.
 //!
-//! A [`Player`](crate::Player) plays recordings, one per lane.
+//! Recordings are played by a [`Player`](crate::Player); every lane has its own player.
 //!
 //! Invariant: after a loss, every operation that needs the device returns an error, and none panics.
 
@@ -29,7 +29,7 @@ use crate::texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 use crate::timing::StampPlaces;
 use crate::warm_up;
 
-/// Numbers devices, so that one can refuse the buffers of another.
+/// Numbers devices, so that a device can refuse the buffers of other devices.
 static LAST_DEVICE: AtomicU64 = AtomicU64::new(0);
 
 /// An open device. Clones are the same device.
@@ -98,7 +98,7 @@ impl Device {
         &self.inner.limits
     }
 
-    /// Whether a download maps the buffer itself, without a copy, if no other handle of it exists.
+    /// Whether a download maps the buffer itself, without a copy, if no handle outside the recording exists.
     pub fn maps_directly(&self) -> bool {
         self.inner.maps_directly
     }
@@ -113,7 +113,7 @@ impl Device {
         self.inner.calls.driver_counters()
     }
 
-    /// Where the device can write timestamps, which decides how exactly its work is timed.
+    /// Where the device can write timestamps, which decides how precisely its work is timed.
     pub fn stamps(&self) -> StampPlaces {
         StampPlaces::of(self.inner.calls.device().features())
     }
@@ -158,14 +158,14 @@ impl Device {
         self.inner.pool.lend(bytes, owner, |bytes| DeviceMemory::make(calls, *id, bytes, *maps_directly))
     }
 
-    /// Adopts a buffer that the caller created on this device (with [`Device::raw`]). The pool neither counts it
-    /// against the budget nor destroys it, and lists it in the ledger until its last handle is dropped. It must have
-    /// the usages `STORAGE | COPY_SRC | COPY_DST`. Adopt a buffer once and clone the handle: adopting it twice gives
-    /// two handles that are not known to be the same memory.
+    /// Adopts a buffer that the caller created on this device (with [`Device::raw`]). The pool neither counts the
+    /// buffer against the budget nor destroys it, and lists it in the ledger until the last handle is dropped. The
+    /// buffer must have the usages `STORAGE | COPY_SRC | COPY_DST`. Adopt a buffer once and clone the handle: if a
+    /// buffer is adopted twice, vramp does not know that both handles are the same memory.
     ///
     /// The buffer must belong to this device. A wgpu buffer does not reveal its device, and every device here has its
-    /// own wgpu instance, in which the buffer's number means another buffer. Playing refuses such a mistake only if
-    /// that other buffer happens not to fit; otherwise it is not found.
+    /// own wgpu instance, in which the number of a foreign buffer means some other buffer. The mistake is found only if
+    /// that other buffer happens to be unsuitable, and only when a recording is played.
     pub fn adopt_buffer(&self, raw: &wgpu::Buffer, owner: &Arc<str>) -> Result<Buffer, AdoptError> {
         self.check()?;
         let memory = DeviceMemory::adopt(self.inner.id, self.most_bytes(), raw)?;
@@ -194,8 +194,8 @@ impl Device {
         Texture::make(&self.inner.calls, self.inner.id, self.inner.limits.texture_side, format, [width, height])
     }
 
-    /// Adopts a texture that the caller created on this device. It must be two-dimensional, of a [`TexelFormat`], and
-    /// have the usage `COPY_SRC`. It is never destroyed here.
+    /// Adopts a texture that the caller created on this device. The texture must be two-dimensional, have a format of
+    /// [`TexelFormat`], and have the usage `COPY_SRC`. vramp never destroys an adopted texture.
     pub fn adopt_texture(&self, raw: &wgpu::Texture) -> Result<Texture, TextureError> {
         Texture::adopt(self.inner.id, raw)
     }
@@ -204,22 +204,22 @@ impl Device {
         texture.is_of(self.inner.id)
     }
 
-    /// Textures created here that are still held: at the end of a run, leaks.
+    /// Textures created here that are still held. At the end of a run, such textures are leaks.
     pub fn textures_held(&self) -> TexturesHeld {
         self.inner.calls.textures.held()
     }
 
     // ---- kernels
 
-    /// Compiles a shader, unless one of the same content is compiled already, and runs it once on scratch memory,
-    /// because drivers finish compilation at the first dispatch (14 to 60 ms on llvmpipe). Blocks; call it before the
-    /// first frame or on another thread.
+    /// Compiles a shader and runs it once on scratch memory, because drivers finish compilation at the first dispatch
+    /// (14 to 60 ms on llvmpipe). A shader of the same content as a compiled one is neither compiled nor run again.
+    /// Blocks; call this before the first frame or on another thread.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn prepare(&self, shader: &Shader) -> Result<DeviceKernel, CompileError> {
         crate::calls::now(self.prepare_async(shader))
     }
 
-    /// Like `prepare`, for callers that must not block. The kernel is ready, its first run is in flight.
+    /// Like `prepare`, for callers that must not block. On the web, the kernel's first run may not have finished yet.
     pub async fn prepare_async(&self, shader: &Shader) -> Result<DeviceKernel, CompileError> {
         let DeviceInner { calls, limits, pipelines, .. } = &*self.inner;
         let (kernel, is_new) = pipelines.compile(calls, limits, shader).await?;
@@ -251,8 +251,8 @@ impl Device {
         self.inner.calls.health.check()
     }
 
-    /// Fails if a submit call has lasted longer than the time limit. Call it from a thread that does not play: some
-    /// drivers run kernels inside the submit call.
+    /// Fails if a submit call has lasted longer than the time limit. Some drivers run kernels inside the submit call,
+    /// so call this from a thread that does not play.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn check_overdue(&self) -> Result<(), crate::PlayError> {
         let Some((waited, kernels, first)) = self.inner.calls.stuck_for() else { return Ok(()) };
@@ -269,7 +269,7 @@ impl Device {
     /// Destroys the device. Everything on it is lost, and later operations fail with [`Lost`].
     pub fn destroy(&self) {
         self.inner.calls.device().destroy();
-        // wgpu reports the loss only after the queue is empty, so it is recorded here.
+        // wgpu reports the loss only after the queue is empty, so the loss is recorded here at once.
         self.inner.calls.health.lose("it was destroyed".into());
     }
 

@@ -1,11 +1,11 @@
 //! Readings of an adapter: total memory, memory in use, and load.
 //!
-//! This crate is portable and reads nothing. The caller of a [`Choice`](super::Choice) passes a function from
-//! [`Adapter`] to [`AdapterReading`], because files and libraries to read depend on the system.
+//! This crate is portable and reads nothing itself. The caller of a [`Choice`](super::Choice) passes a function from
+//! [`Adapter`] to [`AdapterReading`], because the files and libraries that have these numbers depend on the system.
 //!
-//! Invariants: a value that cannot be read is a reason, never a zero. A number has its source, and its doubt if it may
-//! be wrong: the processes of other users cannot be inspected, for example, so a load summed over processes is a lower
-//! bound.
+//! Invariants: a value that cannot be read is reported as a reason, never as zero. A number comes with its source and,
+//! if the number may be wrong, with the reason for doubt. For example, a load summed over processes is a lower bound,
+//! because the processes of other users cannot be inspected.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum Readout<T> {
         /// Why the number may be wrong.
         doubt: Option<String>,
     },
-    /// Could not be read, for this reason.
+    /// The number could not be read, for this reason.
     Unavailable(String),
 }
 
@@ -81,7 +81,7 @@ impl AdapterReading {
     }
 }
 
-/// The function that reads an adapter, called only if a requirement needs it.
+/// The function that reads an adapter, called only if a requirement needs a reading.
 #[derive(Clone)]
 pub(super) struct ReadAdapter(pub(super) Arc<dyn Fn(&Adapter) -> AdapterReading + Send + Sync>);
 

@@ -11,7 +11,7 @@ pub enum ResourceState {
     Lent,
     /// Returned, but in use by the device until this submission has finished.
     Waiting {
-        /// The last submission that uses it.
+        /// The last submission that uses the resource.
         submission: u64,
     },
     /// Free to be lent.
@@ -26,11 +26,11 @@ pub struct PoolEntry {
     pub owner: Arc<str>,
     /// Size of the resource, which may exceed the requested size.
     pub bytes: u64,
-    /// The frame in which it was lent.
+    /// The frame in which the resource was lent.
     pub since_frame: u64,
     /// Number of handles.
     pub holders: usize,
-    /// The last note of its holders ([`Pooled::note`](super::Pooled::note)); 0 without a note.
+    /// The last note of the resource's holders ([`Pooled::note`](super::Pooled::note)); 0 without a note.
     pub note: u64,
     pub place: ResourceState,
 }

@@ -1,7 +1,7 @@
 //! A lent resource, and how it returns to its pool.
 //!
-//! Dropping the last handle returns the resource; [`Pool`](super::Pool) decides what happens next. Handles of one
-//! lending share one count. A resource whose pool no longer exists is dropped with its last handle.
+//! Dropping the last handle returns the resource; [`Pool`](super::Pool) decides what happens next. All handles of one
+//! lending share one count of handles. A resource whose pool no longer exists is dropped with its last handle.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::pool::{PoolState, lock};
 
-/// Identifies a resource and one lending of it. Unlike an address, neither number is ever reused.
+/// Identifies a resource and one lending of that resource. Unlike an address, a tag is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag {
-    /// The resource, for as long as it exists.
+    /// Number of the resource, the same for all its lendings.
     pub id: u64,
-    /// The lending of this resource, counted from 1.
+    /// Number of the lending, counted from 1 for each resource.
     pub generation: u64,
 }
 
@@ -32,8 +32,8 @@ pub trait Resource: Clone {
     fn bytes(&self) -> u64;
 }
 
-/// A lent resource. Clones share it. It returns to the pool after the last handle is dropped and the device has
-/// finished with it.
+/// A handle of a lent resource. Clones are handles of the same resource, which returns to the pool after the last
+/// handle is dropped and the device has finished with the resource.
 pub struct Pooled<T> {
     slot: Arc<PoolSlot<T>>,
     generation: u64,
@@ -52,7 +52,7 @@ pub(super) struct PoolSlot<T> {
 }
 
 impl<T> Pooled<T> {
-    /// The first handle of a lending. The pool has already removed the slot from its free ones.
+    /// The first handle of a lending. The pool has already removed the slot from its free slots.
     pub(super) fn first(slot: Arc<PoolSlot<T>>, generation: u64, bytes: u64) -> Self {
         slot.note.store(0, Ordering::Relaxed);
         slot.holders.store(1, Ordering::Release);
@@ -80,9 +80,9 @@ impl<T> Pooled<T> {
         self.slot.holders.load(Ordering::Acquire)
     }
 
-    /// Whether this is the only handle, so that its holder may edit in place.
+    /// Whether this is the only handle, so that its holder may edit the resource in place.
     ///
-    /// No other thread can make it false: a new handle would have to be cloned from this one.
+    /// No other thread can change a true answer, because a new handle would have to be cloned from this handle.
     pub fn is_sole(&self) -> bool {
         self.holders() == 1
     }
@@ -92,7 +92,8 @@ impl<T> Pooled<T> {
         self.slot.note.store(note, Ordering::Relaxed);
     }
 
-    /// Marks the resource as used by this submission. It is not lent again before the submission has finished.
+    /// Marks the resource as used by this submission. The resource is not lent again before the submission has
+    /// finished.
     pub fn retire(&self, submission: u64) {
         self.slot.used_until.fetch_max(submission, Ordering::AcqRel);
     }
@@ -137,13 +138,13 @@ impl<T> fmt::Debug for Pooled<T> {
 
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
-        // As in `Arc`: everything that a holder did with the resource happens before it is lent again.
+        // As in `Arc`: everything that a holder did with the resource happens before the resource is lent again.
         if self.slot.holders.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         if let Some(pool) = self.slot.pool.upgrade() {
             let dropped = lock(&pool).take_back(self.slot.seat);
-            // Dropped after the lock is released: dropping a resource may run any code.
+            // The resource is dropped after the lock is released, because dropping a resource may run any code.
             drop(dropped);
         }
     }

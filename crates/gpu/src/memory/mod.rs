@@ -1,6 +1,6 @@
 //! Bookkeeping for pools and rings: holders, free slots, and what the device still uses.
 //!
-//! Nothing here knows a device. The type of a resource is a parameter, so all rules are tested without one.
+//! Nothing here knows a device. The type of a resource is a parameter, so all rules can be tested without a device.
 
 mod holding;
 mod lent;

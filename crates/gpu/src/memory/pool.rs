@@ -1,17 +1,17 @@
 //! A pool that lends whole resources and takes them back.
 //!
 //! The pool has a ledger of holders and a byte budget. A closure creates resources, so the pool does not know their
-//! type. An owner gets back a resource that it had before, if one is free, and otherwise the one that returned last.
-//! Resources that the device has finished with become free once per frame ([`Pool::reclaim`]), and earlier only if an
-//! owner has none left. Otherwise returns, which come whenever the device happens to finish, would shuffle the buffers
-//! among their owners, and every new combination would need a new bind group.
+//! type. An owner gets a free resource that it had before, or without such a resource the free one that was returned
+//! last. Resources that the device has finished with become free once per frame ([`Pool::reclaim`]), and earlier only
+//! if a request finds no free resource of its owner. If they became free whenever the device happens to finish, buffers
+//! would be shuffled among their owners, and every new combination of buffers would need a new bind group.
 //!
-//! Besides the budget there is an aim ([`Pool::aim`]): the runtime sets it to a quarter more than planned. Above it,
-//! the pool drops free resources, longest unused first, before it creates more. A stream of many sizes therefore needs
-//! the memory of its largest size, not of all sizes.
+//! Besides the budget there is an aim ([`Pool::aim`]), which the runtime sets to a quarter more than the planned bytes.
+//! Above the aim, the pool drops free resources, longest unused first, before it creates more. A stream of many sizes
+//! therefore needs the memory of its largest size, not of all sizes.
 //!
-//! Invariants: a resource is never lent twice, nor while a submission still uses it. The bytes held never exceed the
-//! budget. Only free resources are dropped.
+//! Invariants: a resource is never lent to two owners at once, nor while a submission still uses the resource. The
+//! bytes held never exceed the budget. Only free resources are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use super::holding::{PoolEntry, ResourceState, Statistics};
 use super::lent::{PoolSlot, Pooled, Tag};
 use super::progress::SubmissionProgress;
 
-/// Sizes are rounded up to this granularity, so that similar sizes share resources.
+/// Sizes are rounded up to a multiple of this, so that requests of similar sizes can use the same resources.
 pub const SIZE_CLASS_BYTES: u64 = 256;
 
 /// How much a pool may hold.
@@ -29,14 +29,14 @@ pub const SIZE_CLASS_BYTES: u64 = 256;
 pub struct PoolRules {
     /// Maximum of all bytes: lent, in use by the device, and free.
     pub budget_bytes: u64,
-    /// Maximum of free bytes. Above it, the pool drops the longest unused resources.
+    /// Maximum of free bytes. If more are free, the pool drops the longest unused resources.
     pub keep_bytes: u64,
     /// Maximum number of free resources of one size.
     pub keep_each: usize,
 }
 
 impl PoolRules {
-    /// Allows this many bytes, and lets all of them stay free.
+    /// A budget of this many bytes, without further limits on free resources.
     pub fn budget(bytes: u64) -> Self {
         Self { budget_bytes: bytes, keep_bytes: bytes, keep_each: usize::MAX }
     }
@@ -88,8 +88,9 @@ impl<T> Pool<T> {
         Self { state: Arc::new(Mutex::new(PoolState::new(rules))), progress }
     }
 
-    /// Lends a resource of at least this size to `owner`: the last returned of those that it had before, otherwise the
-    /// last returned of all, otherwise a new one. An owner that gets its own resource back finds its bind groups again.
+    /// Lends a resource of at least this size to `owner`. The pool lends the last returned of the free resources that
+    /// `owner` had before, otherwise the last returned of all free resources, otherwise a new resource. An owner that
+    /// gets the same resource back can use its cached bind groups again.
     ///
     /// `make` gets the size to create, a multiple of [`SIZE_CLASS_BYTES`], and is called without the pool's lock.
     pub fn lend<E>(
@@ -106,8 +107,8 @@ impl<T> Pool<T> {
         {
             let mut state = lock(&self.state);
             if !state.has_pooled_of(class, owner) {
-                // Only now: reclaiming whenever the device happens to finish would shuffle the resources among their
-                // owners, and with them the bind groups that exist already.
+                // The owner has no free resource left. Reclaiming earlier, whenever the device happens to finish, would
+                // shuffle the resources among their owners, and cached bind groups would be useless.
                 state.reclaim(self.progress.finished(), &mut dropped);
             }
             if let Some(lent) = state.lend_pooled(class, bytes, owner) {
@@ -125,13 +126,13 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Adopts a resource that the caller created. The ledger lists it, the budget does not count it, and it is dropped
-    /// with its last handle instead of being lent again.
+    /// Adopts a resource that the caller created. The ledger lists the resource, but the budget does not count it. It
+    /// is dropped with its last handle and never lent again.
     pub fn adopt(&self, value: T, bytes: u64, owner: &Arc<str>) -> Pooled<T> {
         lock(&self.state).adopt(value, bytes, owner, &self.state)
     }
 
-    /// Frees returned resources that no submission after this one uses.
+    /// Frees the returned resources that no later submission than this one uses.
     pub fn reclaim(&self, submission: u64) {
         let mut dropped = Vec::new();
         lock(&self.state).reclaim(submission.min(self.progress.finished()), &mut dropped);
@@ -146,7 +147,8 @@ impl<T> Pool<T> {
         drop(state);
     }
 
-    /// Sets how many bytes should suffice in all. Above it, the pool drops free resources before it creates more.
+    /// Sets how many bytes the pool should hold at most. Above this aim, the pool drops free resources before it
+    /// creates more.
     pub fn aim(&self, bytes: u64) {
         lock(&self.state).aim_bytes = bytes;
     }
@@ -182,14 +184,14 @@ impl<T> Pool<T> {
         rows
     }
 
-    /// Resources that are still lent: at the end of a run, leaks.
+    /// Resources that are still lent. At the end of a run, such resources are leaks.
     pub fn leaks(&self) -> Vec<PoolEntry> {
         let mut rows = self.ledger();
         rows.retain(|row| row.place == ResourceState::Lent);
         rows
     }
 
-    /// Number of dropped resources. If it has not changed, all known resources still exist.
+    /// Number of dropped resources. While this number does not change, all known resources still exist.
     pub fn trimmed(&self) -> u64 {
         lock(&self.state).trimmed
     }
@@ -211,7 +213,7 @@ pub(super) struct PoolState<T> {
     rules: PoolRules,
     seats: Vec<Option<Seat<T>>>,
     vacant: Vec<usize>,
-    /// Free seats by size; the last returned is at the back.
+    /// Free seats by size; the seat that was returned last is at the back.
     pooled: BTreeMap<u64, VecDeque<usize>>,
     /// Returned seats that the device still uses, in the order of their return.
     waiting: VecDeque<usize>,
@@ -279,7 +281,7 @@ impl<T> PoolState<T> {
         self.pooled.get(&class).is_some_and(|stack| self.last_of(stack, owner).is_some())
     }
 
-    /// Position in a stack of the last returned seat that belonged to this owner.
+    /// Position in `stack` of this owner's former seat that was returned last.
     fn last_of(&self, stack: &VecDeque<usize>, owner: &Arc<str>) -> Option<usize> {
         let was_its = |at: &usize| self.seats[*at].as_ref().is_some_and(|seat| seat.owner == *owner);
         stack.iter().rposition(was_its)
@@ -387,7 +389,7 @@ impl<T> PoolState<T> {
         seat
     }
 
-    /// Takes back a resource without handles: it becomes free at once, or waits for the device.
+    /// Takes back a resource without handles. The resource becomes free at once, or waits for the device.
     pub(super) fn take_back(&mut self, at: usize) -> Vec<DroppedSlot<T>> {
         let mut dropped = Vec::new();
         let seat = self.seat_mut(at);
@@ -395,7 +397,7 @@ impl<T> PoolState<T> {
             (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_adopted);
         self.lent -= 1;
         if is_adopted {
-            // Its owner keeps it alive for as long as the device uses it.
+            // An adopted resource does not wait here: its creator keeps it alive for as long as the device uses it.
             self.trimmed += 1;
             self.vacant.push(at);
             dropped.extend(self.seats[at].take().map(|seat| seat.slot));
@@ -446,7 +448,7 @@ impl<T> PoolState<T> {
     /// Drops the longest unused resources while `too_much` holds.
     fn trim_while(&mut self, too_much: impl Fn(&Self) -> bool, dropped: &mut Vec<DroppedSlot<T>>) {
         while too_much(self) {
-            // The front of each stack has been unused longest among its size.
+            // Of all resources of one size, the front of their stack has been unused longest.
             let bottoms = self.pooled.iter().filter_map(|(class, stack)| Some((*class, *stack.front()?)));
             let oldest = bottoms.min_by_key(|(_, at)| self.seats[*at].as_ref().map(|seat| seat.returned));
             let Some((class, _)) = oldest else { break };

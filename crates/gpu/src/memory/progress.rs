@@ -1,6 +1,6 @@
-//! Progress of the device in submissions: the last one made and the last one finished.
+//! Progress of the device: the number of the last submission, and of the last submission that has finished.
 //!
-//! Numbers only grow, and submissions finish in order. The code that notices an end calls
+//! Both numbers only grow, and submissions finish in order. The code that notices the end of a submission calls
 //! [`SubmissionProgress::finish`].
 
 use std::sync::Arc;
@@ -44,8 +44,8 @@ impl SubmissionProgress {
     }
 }
 
-/// When submissions were made and noticed as finished, in nanoseconds since the device was opened. Only the last
-/// [`SubmissionTimes::KEPT`] are kept.
+/// For each submission, when it was made and when its end was noticed, in nanoseconds since the device was opened. Only
+/// the last [`SubmissionTimes::KEPT`] submissions are kept.
 #[derive(Debug)]
 pub(crate) struct SubmissionTimes {
     #[cfg(not(target_arch = "wasm32"))]
@@ -64,11 +64,11 @@ impl Default for SubmissionTimes {
 }
 
 impl SubmissionTimes {
-    /// More than all players of a device have in flight: the limit is 64 frames.
+    /// More submissions than all players of a device have in flight; the limit of frames in flight is 64.
     const KEPT: usize = 256;
 
     pub(crate) fn now_ns(&self) -> u64 {
-        // The web has no such clock.
+        // `Instant` does not work on the web, so all times are 0 there.
         #[cfg(target_arch = "wasm32")]
         return 0;
         #[cfg(not(target_arch = "wasm32"))]

@@ -29,7 +29,7 @@ impl StagingRing {
         Self { slots: vec![SlotState::Free; slots], sent: VecDeque::with_capacity(slots), last: 0 }
     }
 
-    /// Claims the lowest free slot, which is most likely to be in a cache still.
+    /// Claims the lowest free slot: low slots are used most often, and their memory is most likely still in a cache.
     pub fn claim(&mut self) -> Option<usize> {
         let slot = self.slots.iter().position(|state| *state == SlotState::Free)?;
         self.slots[slot] = SlotState::Filling;

@@ -1,4 +1,5 @@
-//! Encoding: finds what the commands of a recording refer to, fills the staging memory, and writes wgpu's commands.
+//! Encoding: finds kernels, bind groups and slots for the commands of a recording, fills the staging memory, and writes
+//! wgpu's commands.
 
 use std::sync::Arc;
 
@@ -192,7 +193,7 @@ impl Player {
     }
 }
 
-/// The first kernels of a recording, named in the error if it does not end.
+/// The first kernels of a recording. The error names them if the recording does not end.
 pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels {
     let mut kernels = recording.commands().iter().filter_map(|act| match act {
         GpuCommand::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
@@ -201,7 +202,8 @@ pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels 
     Kernels(std::array::from_fn(|_| kernels.next()))
 }
 
-/// Whether a download can map the buffer itself: only this recording holds it, so nothing else can use it meanwhile.
+/// Whether a download can map the buffer itself. For this, no handle outside the recording may exist, so that nothing
+/// else uses the buffer while it is mapped.
 fn is_direct<H: HostSource>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
     let id = Resource::tag(buffer).id;
     let downloads = recording

@@ -9,24 +9,26 @@ use crate::memory::Tag;
 /// Why a recording was not played. The recording is unchanged, and can be played later or on another device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
-    #[error("{under_way} frames are in flight, which is the limit; play it again when one has finished")]
+    #[error("{under_way} frames are in flight, which is the limit; play this recording when a frame has finished")]
     Busy { under_way: usize },
-    /// Downloads that arrived were not taken, or are still held.
-    #[error("all {slots} readback slots are in use; take what has arrived, and drop it")]
+    /// Downloads that have arrived were not taken, or were taken and are still held.
+    #[error("all {slots} readback slots are in use; take and drop the downloads that have arrived")]
     NotTaken { slots: usize },
     #[error("{buffer} belongs to another device; download it there and upload it here")]
     StrangeBuffer { buffer: Tag },
     /// The kernel belongs to another device, was only described, or was dropped from the cache.
     #[error("{kernel} was not prepared on this device; prepare it first")]
     StrangeKernel { kernel: Arc<str> },
-    #[error("{texture} belongs to another device; make it on this one")]
+    #[error("{texture} belongs to another device; create it on this device")]
     StrangeTexture { texture: String },
     #[error(
         "{kernel} binds a buffer at offset {offset}, which is not a multiple of this device's alignment of \
          {alignment}; copy that part to a buffer of its own"
     )]
     Unaligned { kernel: Arc<str>, offset: u64, alignment: u64 },
-    #[error("{kernel} is dispatched over {grid:?} workgroups, the device allows {most} per dimension; fold the grid")]
+    #[error(
+        "{kernel} is dispatched over {grid:?} workgroups, but the device allows {most} per dimension; fold the grid"
+    )]
     GridTooLong { kernel: Arc<str>, grid: [u32; 3], most: u32 },
     /// No memory for staging or readback.
     #[error("the device is out of memory for transfers; lower the budget, or send less per frame")]
@@ -35,7 +37,7 @@ pub enum PlayError {
     Refused { problem: String },
     #[error("{kernel} did not end within {waited_ms} ms; the device hangs")]
     Overdue {
-        /// The names of its first four kernels.
+        /// The names of the first four kernels of the submission.
         kernel: Arc<str>,
         waited_ms: u64,
     },

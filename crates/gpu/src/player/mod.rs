@@ -1,14 +1,14 @@
 //! The player: turns a recording into one command buffer and one submit.
 //!
-//! A player belongs to one lane and has that lane's rings, bind groups, parameters and frames in flight. The lane
-//! decides when to play and which node receives a download.
+//! A player belongs to one lane, and keeps the lane's staging rings, bind groups, parameters and frames in flight. The
+//! lane decides when to play and which node receives a download.
 //!
-//! Invariants: one submit per recording, one pass per run of dispatches, and never more than the allowed number of
-//! frames in flight. A refused recording is unchanged; a played one is empty.
+//! Invariants: one submit per recording, one pass per run of consecutive dispatches, and never more than the allowed
+//! number of frames in flight. A refused recording stays unchanged; a played recording is empty afterwards.
 //!
 //! Every submission has a time limit, so that a kernel without an end becomes [`PlayError::Overdue`]. Most drivers run
-//! kernels beside the host, and the player sees that its oldest submission is overdue. Some run them inside the submit
-//! call; [`Device::check_overdue`] covers these.
+//! kernels while the host continues, so the player sees that its oldest submission is overdue. Some drivers run kernels
+//! inside the submit call; for these drivers there is [`Device::check_overdue`].
 
 mod encode;
 mod error;
@@ -31,7 +31,7 @@ use crate::timing::{DeviceTime, Timed, Timer, Timing};
 use crate::uniforms::Uniforms;
 use crate::upload::{Staging, Uploads};
 
-/// One frame that the device works on, and one that waits for it.
+/// The device works on one frame while the next frame waits in the queue.
 const DEFAULT_IN_FLIGHT: usize = 2;
 
 /// The result of playing a recording.
@@ -39,9 +39,9 @@ const DEFAULT_IN_FLIGHT: usize = 2;
 pub struct Played {
     /// Submission number, for [`Player::has_finished`].
     pub submission: u64,
-    /// Ticket of its downloads; none if it has no downloads.
+    /// Ticket of the recording's downloads; none without downloads.
     pub ticket: Option<u64>,
-    /// Whether [`Player::tell_times`] will report its times, unless its timestamps are lost.
+    /// Whether [`Player::tell_times`] will report the submission's times, unless the timestamps are lost.
     pub timed: bool,
 }
 
@@ -64,7 +64,8 @@ impl PlayerBuilder {
         self
     }
 
-    /// Slots of the readback ring. Defaults to one more than frames in flight, so that one can be read meanwhile.
+    /// Slots of the readback ring. Defaults to one more than the frames in flight, so that the host can read one slot
+    /// while the device fills the others.
     #[must_use]
     pub fn readback_slots(mut self, slots: usize) -> Self {
         self.readback_slots = Some(slots.max(1));
@@ -100,7 +101,8 @@ impl PlayerBuilder {
             groups: BindGroups::default(),
             under_way: VecDeque::with_capacity(self.in_flight + 1),
             in_flight: self.in_flight,
-            // One more than can be in flight, and one whose end was seen but not reported yet.
+            // Slots for all submissions in flight, one for the next submission, and one for a submission whose end was
+            // noticed but not reported yet.
             timer: Timer::new(&self.device, self.timed, self.in_flight + 2),
             #[cfg(not(target_arch = "wasm32"))]
             overdue: self.overdue,
@@ -132,12 +134,12 @@ struct UnderWay {
     index: wgpu::SubmissionIndex,
     #[cfg(not(target_arch = "wasm32"))]
     since: std::time::Instant,
-    /// Its kernels, named in the error if it hangs.
+    /// The first kernels of the submission. The error names them if the submission hangs.
     #[cfg(not(target_arch = "wasm32"))]
     kernels: Kernels,
 }
 
-/// Lists that each play needs; they keep their capacity.
+/// Lists that are filled again for each recording, and keep their capacity.
 #[derive(Default)]
 struct PlayScratch {
     order: Vec<usize>,
@@ -256,12 +258,12 @@ impl Player {
         Ok(())
     }
 
-    /// How submissions are timed; none if they are not.
+    /// How submissions are timed; none if the player does not time them.
     pub fn timing(&self) -> Option<Timing> {
         self.timer.as_ref().map(Timer::timing)
     }
 
-    /// Reports the times of submissions that have ended since the last call, as far as they were timed.
+    /// Reports the times of the timed submissions that have ended since the last call.
     pub fn tell_times(&mut self, report: &mut dyn FnMut(&DeviceTime<'_>)) {
         if let Some(timer) = &mut self.timer {
             timer.tell(self.device.calls(), report);
@@ -277,7 +279,7 @@ impl Player {
         &self.device
     }
 
-    /// Size of the staging, readback and parameter memory, which does not count for the pool.
+    /// Size of the staging, readback, parameter and timestamp memory, which is not part of the pool's budget.
     pub fn ring_bytes(&self) -> u64 {
         let stamps = self.timer.as_ref().map_or(0, Timer::bytes);
         self.uploads.bytes() + self.readbacks.bytes() + self.uniforms.buffer().size() + stamps
@@ -289,8 +291,8 @@ impl Player {
     }
 
     /// Removes finished submissions if the limit is reached. Memory returns to the pool here, at the same point of
-    /// every frame, and not whenever the device happens to finish. So the same buffers meet in the same dispatches
-    /// again, and their bind groups exist already.
+    /// every frame, and not whenever the device happens to finish. So the same buffers are bound together in every
+    /// frame, and their bind groups exist already.
     fn make_room(&mut self) -> Result<bool, PlayError> {
         while self.under_way.len() >= self.in_flight {
             let Some(oldest) = self.under_way.front().map(|one| one.submission) else { break };
@@ -316,7 +318,7 @@ impl Player {
         if overdue().is_none() {
             return Ok(());
         }
-        // The progress may be outdated.
+        // The known progress may be outdated.
         self.device.poll()?;
         let Some(oldest) = overdue() else { return Ok(()) };
         Err(PlayError::overdue(&oldest.kernels, oldest.since.elapsed()))
@@ -334,7 +336,7 @@ impl Player {
         Err(PlayError::overdue(&kernels, started.elapsed()))
     }
 
-    /// Checks what a recording cannot know about its device.
+    /// Checks the recording against the device: recordings are made without a device.
     fn check<H: HostSource>(&self, recording: &Recording<Buffer, H>) -> Result<(), PlayError> {
         let id = self.device.id();
         if let Some(stranger) = recording.handles().find(|buffer| !buffer.is_of(id)) {
@@ -385,7 +387,7 @@ impl Player {
         if downloads {
             taken.claimed = self.readbacks.claim();
             if taken.claimed.is_none() {
-                // The receiver holds the slots, so waiting for the device would not help.
+                // The receiver of the downloads holds the slots, so waiting for the device would not help.
                 return Err(PlayError::NotTaken { slots: self.readbacks.slots() });
             }
         }

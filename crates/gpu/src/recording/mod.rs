@@ -1,12 +1,12 @@
 //! The device work of one segment as plain data.
 //!
 //! A recording lists uploads, dispatches, copies (between buffers, and between buffers and textures) and downloads, and
-//! holds handles of all memory that they use. It does not touch a device, and can be written, read and tested without
-//! one.
+//! holds handles of all memory that these commands use. A recording does not touch a device, so it can be written, read
+//! and tested without a device.
 //!
-//! Invariants: what is recorded is valid. A dispatch has as many buffers as its kernel binds, no buffer is bound twice
-//! if one of the bindings writes it, and no transfer exceeds the lent bytes. Recording allocates nothing after its
-//! lists have grown to their usual size.
+//! Invariants: what is recorded is valid. A dispatch has as many buffers as its kernel binds. A buffer that a dispatch
+//! writes is bound only once in that dispatch. No transfer exceeds the lent bytes. Recording allocates nothing after
+//! its lists have grown to their usual size.
 
 mod order;
 mod text;
@@ -21,7 +21,7 @@ use crate::kernel::DeviceKernel;
 use crate::memory::{Resource, Tag};
 use crate::texture::Texture;
 
-/// Offsets and lengths of copies on a device must be multiples of this.
+/// Offsets and lengths of copies on a device must be multiples of this many bytes.
 pub(crate) const COPY_BYTES: u64 = 4;
 
 /// A source of host bytes that are read when they are staged.
@@ -80,8 +80,8 @@ pub enum RecordError {
     #[error("{act} of {bytes} bytes at {offset} does not fit into {buffer}, which has {has_bytes}")]
     Outside { act: &'static str, buffer: Tag, offset: u64, bytes: u64, has_bytes: u64 },
     #[error(
-        "{act} of {bytes} bytes at {offset} of {buffer} is not aligned; start at a multiple of 4, and end at one or at \
-         the end of the memory"
+        "{act} of {bytes} bytes at {offset} of {buffer} is not aligned; start at a multiple of 4, and end at a \
+         multiple of 4 or at the end of the memory"
     )]
     Misaligned { act: &'static str, buffer: Tag, offset: u64, bytes: u64 },
     #[error("{act} of 0 bytes of {buffer}; leave it out")]
@@ -155,10 +155,10 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Writes small data (tables, overlay images, the coverage of text) to the start of `to`. The bytes are copied here
-    /// and travel with the parameters, in the same staging memory and submit. The queue keeps the copy after kernels
-    /// that still read the old content, so bind groups stay the same and nothing waits. Writes do not count as uploads:
-    /// an upload is a frame.
+    /// Writes small data (tables, overlay images, the coverage of text) to the start of `to`. This call copies the
+    /// bytes, which then travel with the parameters, in the same staging memory and submit. The device writes them
+    /// after earlier kernels have read the old content, because the queue runs in order: bind groups stay the same and
+    /// nothing waits. Writes do not count as uploads, because an upload is a frame.
     pub fn write(&mut self, to: &B, bytes: &[u8]) -> Result<(), RecordError> {
         fits("a write", to, 0, bytes.len() as u64)?;
         let start = self.params.len();
@@ -172,7 +172,8 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.commands.push(GpuCommand::Zero { buffer: buffer.clone() });
     }
 
-    /// Runs a kernel over a grid of workgroups. `buffers` are in the order of its bindings, without the parameters.
+    /// Runs a kernel over a grid of workgroups. `buffers` are in the order of the kernel's bindings, without the
+    /// parameters.
     pub fn dispatch(
         &mut self,
         kernel: &DeviceKernel,
@@ -183,8 +184,9 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.dispatch_over(kernel, buffers.iter().map(|buffer| (*buffer, 0..buffer.bytes())), params, grid)
     }
 
-    /// Like `dispatch`, but the kernel sees only these bytes of each buffer: `arrayLength` counts them, in whole words.
-    /// A part must start at a multiple of [`storage_alignment`](crate::DeviceLimits::storage_alignment).
+    /// Like `dispatch`, but the kernel sees only these parts of the buffers: `arrayLength` counts a part's bytes,
+    /// rounded up to whole words. A part must start at a multiple of
+    /// [`storage_alignment`](crate::DeviceLimits::storage_alignment).
     pub fn dispatch_parts(
         &mut self,
         kernel: &DeviceKernel,
@@ -259,7 +261,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     }
 
     /// Copies texels from `from` at `offset`, with a row pitch of `pitch_bytes`, into rows of a texture. If the pitch
-    /// is a multiple of 256 bytes, this is one copy; otherwise one per row.
+    /// is a multiple of 256 bytes, the device makes one copy, otherwise one copy per row.
     pub fn copy_to_texture(
         &mut self,
         from: &B,
@@ -287,7 +289,8 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Downloads all of `from`. It arrives as the next part of what the player's readbacks return.
+    /// Downloads all of `from`. The downloads of a recording arrive together, in the order in which they were recorded
+    /// ([`Arrived::bytes`](crate::Arrived::bytes)).
     pub fn download(&mut self, from: &B) -> Result<(), RecordError> {
         self.download_part(from, 0, from.bytes())
     }
@@ -329,7 +332,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         }));
     }
 
-    /// Removes all downloads, if their receiver no longer exists.
+    /// Removes all downloads, for callers whose receiver no longer exists.
     pub fn forget_downloads(&mut self) {
         self.commands.retain(|act| !matches!(act, GpuCommand::Download { .. }));
     }
@@ -392,7 +395,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     }
 }
 
-/// Checks that the texture has these rows and that they fit into the buffer.
+/// Checks that the texture has these rows and that the rows fit into the buffer.
 fn rows_fit<B: Resource>(
     buffer: &B,
     offset: u64,

@@ -1,7 +1,7 @@
 //! The order in which a recording is played, so that its dispatches share as few passes as possible.
 //!
-//! Some transfers move to the front or the end. Results do not change: commands that touch the same memory keep their
-//! order if one of them writes it.
+//! Some transfers move to the front or the end. Results do not change: two commands that touch the same memory keep
+//! their order if at least one of the two writes that memory.
 
 use vramp_plan::Binding;
 
@@ -26,7 +26,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         order.extend((0..count).filter(|at| self.part(*at) == CommandPhase::End));
     }
 
-    /// Number of compute passes: one for each run of dispatches.
+    /// Number of compute passes: one for each run of consecutive dispatches.
     pub fn passes(&self) -> usize {
         let mut order = Vec::new();
         self.order(&mut order);
@@ -35,19 +35,20 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         order.iter().enumerate().filter(|found| starts(*found)).count()
     }
 
-    /// Whether a download sees its memory as the whole recording leaves it.
+    /// Whether no later command of the recording writes the memory of this download.
     pub(crate) fn is_final(&self, at: usize) -> bool {
         self.part(at) == CommandPhase::End
     }
 
-    /// Scans the other commands: with a few commands per recording this is cheaper than building a table.
+    /// Scans the other commands. A recording has only a few commands, so the scan is cheaper than building a table.
     fn part(&self, at: usize) -> CommandPhase {
         match &self.commands[at] {
             GpuCommand::Upload { to: buffer, .. }
             | GpuCommand::Write { to: buffer, .. }
             | GpuCommand::Zero { buffer } => {
                 let id = buffer.tag().id;
-                // If an earlier upload to this memory stays in the middle, a command before it touches the memory too.
+                // Earlier uploads to this memory can be skipped: an upload that stays in the middle has an earlier
+                // command that touches the memory, and this search finds that command too.
                 let blocked = self.commands[..at].iter().any(|act| !fills(act) && self.touches(act, id));
                 if blocked { CommandPhase::Middle } else { CommandPhase::Front }
             }

@@ -1,6 +1,6 @@
 //! A recording as text, for tests and debugging.
 //!
-//! Memory is shown by its tag, which is the same in every run, unlike an address.
+//! Memory is shown by its tag, which unlike an address is the same in every run.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The two ends of a measured pipeline: a source that costs nothing, and a sink that records the first and last frame.
 //!
-//! Invariants: every frame of a source is the same memory, which the source holds as well, so that no handler can edit
-//! it in place. An image is a function of size, format, seed and alpha.
+//! Invariants: all frames of a source are the same memory. The source keeps a handle of this memory, so that no handler
+//! can edit it in place. The image depends only on size, format, seed and alpha.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ impl SeenFrames {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     }
 
-    /// The span from the first frame to this one, if both have arrived.
+    /// The span from the first frame to frame `number`, if both have arrived.
     pub fn up_to(&self, number: u64) -> Option<RunSpan> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, (last, hash)) = seen.first.zip(seen.last).filter(|(_, (last, _))| last.number == number)?;
@@ -95,7 +95,7 @@ impl SeenFrames {
     }
 }
 
-/// Adds both kinds. The sink records into `last`.
+/// Adds the source and the sink to a registry. The sink records into `last`.
 pub(super) fn add_to(registry: &mut Registry, last: &SeenFrames) -> Result<(), EntryError> {
     let last = last.clone();
     registry.add(&STILL, |setup: &Setup<'_>| Ok(Worker::frames(StillSource::of(setup)?)))?;
@@ -169,7 +169,7 @@ impl FrameHandler for StillSource {
         Ok(())
     }
 
-    /// It lends only one frame, at the start, so no memory is planned for the others.
+    /// The source lends only one frame, at the start, so no memory is planned for further frames.
     fn can_repeat(&self) -> bool {
         true
     }

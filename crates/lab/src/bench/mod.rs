@@ -1,11 +1,12 @@
 //! Benchmarks (`vramp bench`): the time of a workload on this machine.
 //!
-//! A workload is a pipeline with a name. Its source sends the same image in every frame and also holds it, so no
-//! handler edits it in place. Its frames end in `null`. The first and the last frame are also read on the CPU, in
-//! whichever space they were made. Time and CPU time count between their arrivals, which excludes start and end. The
-//! hash of the last frame shows what was computed.
+//! A workload is a pipeline with a name. Its source sends the same image in every frame and also holds the image, so
+//! that no handler edits it in place. All frames end in `null`. The first and the last frame are also sent to the CPU
+//! and read there. Time and CPU time are measured between the arrivals of these two frames, which excludes the start
+//! and the end of the run. The hash of the last frame identifies what was computed.
 //!
-//! Comparing is left to the caller: `cargo bench --bench speed` alternates with `OpenCV` over the same workloads.
+//! Comparing with other libraries is left to the caller: `cargo bench --bench speed` measures vramp and `OpenCV` in
+//! turn on the same workloads.
 
 mod clock;
 mod ends;
@@ -42,10 +43,10 @@ pub enum BenchError {
 
 vramp_plan::debug_as_display!(BenchError);
 
-/// The measured times of a workload. Its fields are the JSON keys.
+/// The measured times of a workload. The names of the fields are the JSON keys.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measurement {
-    /// The program that computed it.
+    /// The program that was measured.
     pub peer: &'static str,
     pub work: &'static str,
     /// The size of the input.
@@ -58,10 +59,10 @@ pub struct Measurement {
     pub ms_median: f64,
     /// Time per frame in the quickest run.
     pub ms_min: f64,
-    /// CPU time per frame of all threads, in the median run. `None` if the system does not report it.
+    /// CPU time per frame of all threads, the median of all runs. `None` if the system does not report CPU time.
     pub cpu_ms: Option<f64>,
     pub fps: f64,
-    /// Frames in all runs.
+    /// Number of frames of all runs together.
     pub reps: u64,
     /// XXH64 of the last frame, as `probe` prints it.
     pub hash: String,
@@ -70,7 +71,7 @@ pub struct Measurement {
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     pub runs: usize,
-    /// The aimed duration of a run.
+    /// The intended duration of a run.
     pub run: Duration,
 }
 
@@ -104,7 +105,8 @@ impl Bench {
         with: impl Fn(PipelineBuilder) -> PipelineBuilder,
     ) -> Result<Measurement, BenchError> {
         let run = |frames: u64| self.run(work, size, frames, options, &with);
-        // Drivers compile and memory is first touched in runs that do not count.
+        // The first runs do not count: in these runs drivers compile, memory is touched for the first time, and the
+        // number of frames for the intended duration is found.
         let mut frames = 4;
         let mut one = run(frames)?;
         loop {
@@ -166,12 +168,12 @@ impl Default for Bench {
     }
 }
 
-/// With fewer frames, starting and ending dominate.
+/// With fewer frames, the start and the end of a run would dominate.
 const LEAST_FRAMES: u64 = 16;
 /// More frames do not improve a measurement.
 const MOST_FRAMES: u64 = 20_000;
 
-/// One run. The first frame is not counted.
+/// One run. `frames` does not count the first frame.
 struct MeasuredRun {
     frames: u64,
     span: RunSpan,

@@ -1,8 +1,8 @@
 //! Workloads on tensors.
 //!
-//! The caller's context decides whether they run on the CPU or on the GPU. Results on a GPU are read back within the
-//! measured time, because other libraries are measured the same way; results on the CPU need no readback. A GPU that
-//! dispatched nothing is an error.
+//! The caller's context decides whether a workload runs on the CPU or on the GPU. Results on a GPU are read back within
+//! the measured time, because other libraries are measured the same way; results on the CPU need no readback. It is an
+//! error if the context has a GPU and nothing was dispatched on it.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ pub static TENSOR_WORKLOADS: &[TensorWorkload] = &[
         Ok(Box::new(move |context| {
             let tensor = context.tensor(&values, &[values.len()])?;
             tensor.settle()?;
-            // As if the device had written to the tensor: its values have to be downloaded again.
+            // Marks the tensor as written by the device, so that its values have to be downloaded again.
             if context.device().is_some() {
                 tensor.was_written();
             }
@@ -92,7 +92,7 @@ impl TensorWorkload {
             }
             context.read_all(&made.iter().collect::<Vec<_>>())
         };
-        // Kernels are compiled and memory is first touched in runs that do not count.
+        // The first two runs do not count: in these runs kernels are compiled and memory is touched for the first time.
         for _ in 0..2 {
             once().map_err(failed)?;
         }
@@ -137,9 +137,9 @@ impl TensorWorkload {
     }
 }
 
-/// The minimum of runs for a median.
+/// Minimum number of runs for a median.
 const LEAST: usize = 7;
-/// The limit, even if a longer measurement is requested.
+/// Maximum duration, even if a longer measurement is requested.
 const MOST: Duration = Duration::from_secs(600);
 
 fn matmul(context: &Context, side: usize) -> Result<WorkloadFn, TensorError> {

@@ -1,7 +1,7 @@
 //! The workloads on frames, by name.
 //!
-//! Invariants: a workload's last handler is called `out`. Workloads that other libraries are measured with have the
-//! same names there.
+//! Invariants: a workload's last handler is called `out`. A workload that other libraries are measured with has the
+//! same name in their benchmarks.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl fmt::Display for Suite {
 pub struct Workload {
     pub name: &'static str,
     pub suite: Suite,
-    /// The pipeline up to `out`. `SIZE` is replaced by the size, `HALF` by half of it.
+    /// The pipeline up to `out`. `SIZE` is replaced by the size, and `HALF` by half the width and half the height.
     pipeline: &'static str,
 }
 
@@ -50,8 +50,8 @@ impl Workload {
         WORKLOADS.iter().find(|work| work.name == name)
     }
 
-    /// The pipeline at a size. It drops all frames except the first and the last, which are read on the CPU, in
-    /// whichever space they were made.
+    /// The pipeline at a size, with its sinks. `null` drops all frames. The first and the last frame are also sent to
+    /// the CPU and read there.
     pub(super) fn text(&self, size: Size, frames: u64) -> String {
         let half = Size { width: (size.width / 2).max(1), height: (size.height / 2).max(1) };
         let pipeline = self.pipeline.replace("SIZE", &size.to_string()).replace("HALF", &half.to_string());

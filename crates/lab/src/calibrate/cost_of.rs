@@ -1,9 +1,10 @@
 //! Fits the rate of one handler to a measured time.
 //!
-//! It has no cost formulas of its own: it asks the planner for the cost of the plan with the handler free, and with the
-//! handler at a known rate.
+//! This module has no cost formulas of its own. It asks the planner twice for the cost of the plan: once with a handler
+//! that costs nothing, and once with the handler at a known rate.
 //!
-//! Invariant: a plan of the measured pipeline costs the measured time, as far as one rate can achieve that.
+//! Invariant: with the fitted rate, the planner's cost of the measured pipeline is the measured time, as far as a
+//! single rate can explain the measured times.
 
 use vramp_plan::{Profile, Rates, Size, Space};
 
@@ -11,10 +12,10 @@ use super::CalibrateError;
 use super::fit::{measured, rate};
 use super::timer::{PipelineTimer, TimedPiece};
 
-/// A rate so high that the handler costs nothing.
+/// A rate so high that the handler costs almost nothing.
 const FREE: f64 = 1e12;
 
-/// Measures pieces at two sizes and gives all of these handlers the rate that explains the times.
+/// Measures each piece at two sizes, and gives all handlers in `keys` the one rate that explains the times best.
 pub(super) fn handler(
     timer: &PipelineTimer<'_>,
     keys: &[&str],
@@ -61,7 +62,7 @@ fn point(
     let free = priced(FREE)?;
     // At a rate of one million units a second, a unit takes a thousand nanoseconds.
     let units = (priced(1.0)? - free) / 1e3;
-    // Noise can make the remainder vanish; it is at least a fiftieth of the whole.
+    // Noise can make the remainder vanish, so it counts as at least a fiftieth of the whole time.
     Ok((units, (ns - free).max(ns / 50.0)))
 }
 

@@ -16,12 +16,12 @@ const LEAST_NS: f64 = 1.0;
 
 impl LinearFit {
     /// The line through two points of amount and time in nanoseconds, the smaller amount first. Start and slope are
-    /// never negative: if noise makes one of them so, the other one alone explains the times.
+    /// never negative: if noise makes one of the two negative, the other alone explains the times.
     pub fn through(small: (f64, f64), large: (f64, f64)) -> LinearFit {
         let [(x1, y1), (x2, y2)] = [small, large].map(|(x, y)| (x.max(1.0), y.max(LEAST_NS)));
         let slope = (y2 - y1) / (x2 - x1).max(1.0);
         if slope <= 0.0 {
-            // The larger amount took no longer, so the start is everything.
+            // The larger amount took no longer than the smaller, so the start alone explains both times.
             return LinearFit { start: y1.min(y2), slope: LEAST_NS / x2 };
         }
         let start = y1 - slope * x1;
@@ -32,7 +32,7 @@ impl LinearFit {
     }
 }
 
-/// The rate with the least relative error over all points, each the units of work and the time they took.
+/// The rate with the least relative error over all points. A point is a number of units of work and the time for them.
 pub(super) fn rate(points: &[(f64, f64)]) -> f64 {
     let logs = points.iter().map(|(units, ns)| (units.max(1e-3) / ns.max(LEAST_NS)).ln());
     // One unit per nanosecond is a thousand million units a second.
@@ -42,7 +42,7 @@ pub(super) fn rate(points: &[(f64, f64)]) -> f64 {
 
 /// A measured figure, rounded for people.
 pub(super) fn measured(value: f64, how: &str) -> Figure {
-    // None of these figures is precise to more than four digits.
+    // No measured figure is precise to more than four digits.
     let digits = 4 - value.abs().log10().floor() as i32 - 1;
     let scale = 10_f64.powi(digits.clamp(-15, 15));
     let rounded = (value * scale).round() / scale;
@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn a_rate_lies_in_the_middle_of_what_was_seen() {
-        // One unit per nanosecond is a thousand million a second; errors by a factor of 4 up and down weigh the same.
+        // One unit per nanosecond is a thousand million a second. An error by a factor of 4 weighs the same in either
+        // direction.
         assert!((rate(&[(1e6, 1e6)]) - 1e3).abs() < 1e-6);
         assert!((rate(&[(1e6, 4e6), (1e6, 0.25e6)]) - 1e3).abs() < 1e-6);
     }

@@ -1,21 +1,23 @@
 //! Calibration (`vramp devices --calibrate`): measures this machine and makes a profile of it.
 //!
-//! Every figure comes from pipelines of built-in handlers, run like any other: a solid image at several sizes (calls,
-//! cache and memory of the CPU), chains of dispatches, both transfers, files, and every runnable handler with a kernel
-//! except `lut`, which needs a file. Handlers are measured in both spaces and at two sizes. A step's cost is the time
-//! of the whole pipeline beyond what the figures so far explain; the planner itself computes that part. So a plan of a
-//! measured pipeline costs what was measured. Figures that cannot be measured keep the value of the adapter's class and
-//! are marked as estimates.
+//! Every figure comes from pipelines of built-in handlers that run like any other pipeline: a solid image at several
+//! sizes (for calls, cache and memory of the CPU), chains of dispatches, both transfers, files, and every runnable
+//! handler with a kernel except `lut`, which needs a file. Handlers are measured in both spaces and at two sizes. Each
+//! step measures the time of a whole pipeline, and subtracts the cost that the planner computes from the figures so
+//! far. The rest is the cost of what the step measures. So the planner's cost of a measured pipeline is the measured
+//! time. Figures that cannot be measured keep the value of the adapter's class and are marked as estimates.
 //!
-//! Time is wall time per frame of an unpaced run, taken from its quickest parts because other programs only ever add to
-//! it (the `stopwatch` sink). Before handlers are measured on the GPU, each class of kernels is tuned.
+//! Time is wall time per frame of an unpaced run. The sink `stopwatch` takes this time from the quickest parts of the
+//! run, because other programs can only make a run slower. Before handlers are measured on the GPU, each class of
+//! kernels is tuned.
 //!
-//! The result is stored as a profile file next to the list of adapters ([`keep`]). Its first lines record what it
-//! depends on: adapter, driver, processor, threads, vramp's version, and whether it was an optimized build. A file that
-//! does not match, or is incomplete, is not used. Pipelines are planned with the profile by default, and such plans
-//! print `calibrated:` and the device's name. The CPU's part is stored once more for `--cpu`.
+//! The result is stored as a profile file next to the list of adapters ([`keep`]). The file's first lines record what
+//! the figures depend on: adapter, driver, processor, threads, vramp's version, and whether vramp was an optimized
+//! build. A file that does not match, or is incomplete, is not used. Pipelines are planned with the stored profile by
+//! default, and such plans print `calibrated:` and the device's name. The CPU's part of the profile is also stored
+//! separately, for `--cpu`.
 //!
-//! Choosing an adapter and printing progress is up to the caller.
+//! Choosing an adapter and printing progress are left to the caller.
 //!
 //! Invariants: every figure is finite, above zero, and records how it was measured. An interrupted calibration keeps
 //! nothing.
@@ -79,7 +81,7 @@ pub struct CalibrationProgress {
     pub what: String,
 }
 
-/// Builds a calibration; [`Calibration::measure`] runs it.
+/// Builder of a calibration; [`Calibration::measure`] runs the calibration.
 pub struct Calibration<'a> {
     device: Option<&'a Device>,
     hear: Box<dyn Fn(&CalibrationProgress) + 'a>,
@@ -93,7 +95,7 @@ pub struct Calibration<'a> {
 struct Thoroughness {
     small: Size,
     large: Size,
-    /// The aimed duration of one run.
+    /// The intended duration of one run.
     run_ms: f64,
     runs: usize,
     /// The image size at which variants are compared.
@@ -140,7 +142,7 @@ impl<'a> Calibration<'a> {
         self
     }
 
-    /// Ends with [`CalibrateError::Interrupted`] soon after this becomes true.
+    /// Ends the calibration with [`CalibrateError::Interrupted`] soon after `stop` becomes true.
     #[must_use]
     pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
@@ -154,7 +156,7 @@ impl<'a> Calibration<'a> {
         self
     }
 
-    /// Computes every band of rows on the CPU this many times, for tests of placement.
+    /// Makes the CPU slower for tests of placement: every band of rows is computed this many times.
     #[doc(hidden)]
     #[must_use]
     pub fn slowed(mut self, times: u32) -> Self {
@@ -186,8 +188,8 @@ impl<'a> Calibration<'a> {
             if self.stop.load(Ordering::Acquire) {
                 return Err(CalibrateError::Interrupted);
             }
-            // On a slow or busy machine, the remaining figures are measured once: a calibration should not take
-            // minutes.
+            // A calibration should not take minutes, so on a slow or busy machine the remaining figures are measured
+            // with one run each.
             if started.elapsed() > LONG {
                 (timer.effort.runs, timer.effort.run_ms) = (1, effort.run_ms / 2.0);
             }
@@ -199,7 +201,7 @@ impl<'a> Calibration<'a> {
     }
 }
 
-/// Marks the figures of the adapter's class as estimates. Measured ones replace them.
+/// Marks the figures of the adapter's class as estimates. Measured figures replace them later.
 fn inherit(profile: &mut Profile) {
     let class = profile.name().to_owned();
     steps::each_rate(profile, |figure| {

@@ -1,8 +1,8 @@
-//! The steps of a calibration: which pipelines show which figures.
+//! The steps of a calibration: which figures are measured with which pipelines.
 //!
-//! Lists the handlers that need their own pieces, finds all others in the registry, and measures the figures that are
-//! not the rate of a handler: calls, memory, dispatches, submits, transfers. Timing is in [`timer`](super::timer),
-//! rates in [`cost_of`].
+//! This module lists the handlers that need their own pipelines, finds all other handlers in the registry, and measures
+//! the figures that are not the rate of a handler: calls, memory, dispatches, submits and transfers.
+//! [`timer`](super::timer) takes the times, and [`cost_of`] fits the rates.
 //!
 //! Invariant: a figure is used only after the step that measured it.
 
@@ -18,8 +18,8 @@ use super::{CalibrateError, Thoroughness, cost_of, size, tune};
 const SOLID: &str = "pattern kind=solid size=SIZE ! null";
 const PATTERNS: [&str; 6] = ["bars", "ball", "checker", "noise", "gradient", "disc"];
 
-/// Kinds that share a kernel or need settings, and the handlers that are put after a solid image to measure them. Other
-/// kinds are found in the registry ([`unlisted`]).
+/// Kinds that share a kernel or need settings, each group with the handlers that are put after a solid image to measure
+/// the group. Other kinds are found in the registry ([`unlisted`]).
 const FILTERS: [(&[&str], &[&str]); 15] = [
     (&["brightness", "contrast", "gamma", "invert"], &["gamma 2.2"]),
     (&["colormatrix", "hue", "saturation"], &["saturation 0.7"]),
@@ -37,7 +37,7 @@ const FILTERS: [(&[&str], &[&str]); 15] = [
     (&["warp"], &["warp m=0.95,-0.2,12,0.2,0.95,-8"]),
     (&["waveform.luma"], &["waveform luma"]),
 ];
-/// Measured last, because it takes longest.
+/// Measured last, because a blur takes longest.
 const BLUR: (&[&str], &[&str]) = (&["blur"], &["blur sigma=2"]);
 const MIX: &str =
     "pattern kind=solid size=SIZE ! m.a ; pattern kind=solid size=SIZE ! m.b ; mix mode=MODE name=m ! null";
@@ -51,7 +51,7 @@ const MODES: [(&str, &str); 6] = [
     ("mix.screen", "screen"),
     ("mix.difference", "difference"),
 ];
-/// Formats that represent all others.
+/// Conversions that represent all others.
 const CONVERSIONS: [(&str, &str); 4] = [
     ("convert.i420", "convert i420"),
     ("convert.nv12", "convert nv12"),
@@ -123,8 +123,9 @@ fn handlers(steps: &mut Vec<CalibrationStep>, registry: &Registry, space: Space)
     steps.push(CalibrationStep::Overlay(space));
 }
 
-/// Filters and drawings with a kernel that no list names, each with its defaults or, if it has a setting without a
-/// default, as in its example. Leaves out handlers that need a second input or a file.
+/// Handlers with a kernel that filter or draw and are in no list here, each with its text in the measured pipeline. The
+/// text uses the defaults, or the handler's example if a setting has no default. Leaves out handlers that need a second
+/// input or a file.
 fn unlisted(registry: &Registry, space: Space) -> Vec<(&'static str, &'static str)> {
     let listed: Vec<&str> = FILTERS.iter().chain([&BLUR]).flat_map(|(keys, _)| keys.iter().copied()).collect();
     let is_measured = |entry: &&Entry| {
@@ -177,7 +178,7 @@ impl CalibrationStep {
         folder: Option<&ScratchFolder>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<(), CalibrateError> {
-        // All other figures depend on these, so they get more runs.
+        // All other figures depend on the figures of host, device and transfers, so these get more runs.
         let thorough = PipelineTimer { effort: Thoroughness { runs: 4 * timer.effort.runs, ..timer.effort }, ..*timer };
         match (self, folder) {
             (CalibrationStep::Host, _) => host(&thorough, profile, stopped),
@@ -185,13 +186,13 @@ impl CalibrationStep {
             (CalibrationStep::Transfers, _) => transfers(&thorough, profile, stopped),
             (CalibrationStep::Tune(class), _) => tune::tune(timer, *class, profile, stopped),
             (CalibrationStep::Handler { keys, pieces }, _) => {
-                // All other handlers are measured after a solid image.
+                // The solid image gets more runs as well, because all other handlers are measured after it.
                 let timer = if keys[0] == "pattern.solid" { &thorough } else { timer };
                 cost_of::handler(timer, keys, pieces, profile, stopped)
             }
             (CalibrationStep::Overlay(space), Some(folder)) => overlay(timer, *space, profile, folder, stopped),
             (CalibrationStep::Files, Some(folder)) => files(timer, profile, folder, stopped),
-            // Without a folder for files, these figures stay those of the class.
+            // Without a folder for files, the figures of the class remain.
             (CalibrationStep::Overlay(_) | CalibrationStep::Files, None) => Ok(()),
         }
     }
@@ -202,7 +203,7 @@ fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> 
     let piece = TimedPiece::new(SOLID, Space::Cpu);
     let how = "a solid image is one pass over memory";
     profile.cpu.rates.handlers.insert("pattern.solid".to_owned(), measured(1e7, how));
-    // Bytes as the planner prices them: more per thread if rows are not spread over all threads.
+    // The number of bytes that the planner charges for; it is higher if rows are not spread over all threads.
     let mut unit = profile.clone();
     (unit.cpu.call_us.value, unit.cpu.cache_gb_s.value, unit.cpu.memory_gb_s.value) = (1e-6, 1.0, 1.0);
     unit.cpu.cache_bytes.value = 1e15;
@@ -227,7 +228,8 @@ fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> 
     let cpu = &mut profile.cpu;
     cpu.call_us = measured(line.start / 1e3, &how);
     cpu.cache_gb_s = measured(passes[0].1, &how);
-    // A size is beyond the cache if its rate is below the geometric mean of the quickest and the largest image's rates.
+    // A size is beyond the cache if its rate is below the geometric mean of two rates: the rate of the first image,
+    // which is quickest, and the rate of the largest image.
     let (largest, slowest) = *passes.last().unwrap_or(&passes[0]);
     let middle = (passes[0].1 * slowest).sqrt();
     let within = passes.iter().filter(|(_, gb_s)| *gb_s >= middle).map(|(bytes, _)| *bytes).fold(passes[0].0, f64::max);
@@ -249,7 +251,8 @@ fn device(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -
     let fused = timer.frame_ns(&chain(4), large, profile, stopped)?;
     let unfused = timer.frame_ns(&chain(4).unfused(), large, profile, stopped)?;
     let alone = timer.frame_ns(&chain(0), large, profile, stopped)?;
-    // Each of the four links costs a store, a load and a dispatch. A store takes at most as long as a solid image.
+    // Unfused, each of the four links costs a store, a load and a dispatch. A store takes at most as long as a solid
+    // image.
     let store_ns = (alone - line.start - line.slope).max(alone / 50.0);
     let pass_ns = (((unfused - fused) / 4.0 - line.slope).max(unfused / 400.0) / 2.0).min(store_ns);
     let Some(gpu) = &mut profile.gpu else { return Ok(()) };
@@ -266,8 +269,8 @@ fn transfers(
     profile: &mut Profile,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), CalibrateError> {
-    // The device must have nothing else to do, because a transfer overlaps with kernels. The source's work on the CPU
-    // overlaps with the transfer, so it must be small.
+    // Transfers overlap with kernels, so the device must have nothing else to do. Transfers also overlap with the
+    // source's work on the CPU, so that work must be small.
     let timer = PipelineTimer { slowed: 1, ..*timer };
     let up = TimedPiece::new(SOLID, Space::Gpu).pin("pattern0", Space::Cpu).pin("null0", Space::Gpu);
     let there_and_back = "pattern kind=solid size=SIZE ! upload ! download ! null";
@@ -279,7 +282,7 @@ fn transfers(
         for (size, before) in [TINY, timer.effort.large].into_iter().zip(&mut before) {
             let ns = timer.frame_ns(&piece, size, profile, stopped)?;
             points.push(((size.pixels() * 4) as f64, (ns - *before).max(ns / 50.0)));
-            words.push(format!("{size} in {:.1} us, {:.1} without what came before", ns / 1e3, (ns - *before) / 1e3));
+            words.push(format!("{size} in {:.1} us, the transfer takes {:.1} us", ns / 1e3, (ns - *before) / 1e3));
             *before = ns.max(*before);
         }
         let line = LinearFit::through(points[0], points[1]);
@@ -309,7 +312,7 @@ fn overlay(
     cost_of::handler(timer, &["overlay"], &[piece], profile, stopped)
 }
 
-/// One codec and one pipe represent all others.
+/// Measures writing files: `png` represents all codecs, and `raw` represents everything that only moves bytes.
 fn files(
     timer: &PipelineTimer<'_>,
     profile: &mut Profile,
@@ -324,7 +327,7 @@ fn files(
     if let Some(figure) = rates.handlers.get("png") {
         rates.codec = figure.clone();
     }
-    // The source `raw` has another cost under the same name.
+    // The sink's figure is removed, because the source `raw` has the same name and another cost.
     if let Some(figure) = rates.handlers.remove("raw") {
         rates.moved = figure;
     }
@@ -353,7 +356,7 @@ pub(super) fn classes(profile: &mut Profile) {
     }
 }
 
-/// Calls a function with every class's rate.
+/// Calls a function with the rate of every class of work.
 pub(super) fn each_rate(profile: &mut Profile, mut look: impl FnMut(&mut Figure)) {
     for space in Space::RANKED {
         let Some(rates) = cost_of::rates(profile, space) else { continue };

@@ -1,8 +1,9 @@
-//! A sink that records when frames arrive, and the time per frame that follows from it.
+//! A sink that records when frames arrive, and the time per frame that follows from these arrivals.
 //!
-//! Other programs must not count. The result is the smaller of two times: that of the quicker windows of a run, a few
-//! frames each, because other programs only ever add to it; and that of the whole run, less the share for which busy
-//! threads waited for a processor ([`Accounts`], Linux's `schedstat`). Starting the run is in neither.
+//! Time that other programs take must not count. The result is therefore the smaller of two times per frame. The first
+//! is the time in the quicker windows of a run, where a window is a few frames: other programs can only make a window
+//! slower. The second is the time of the whole run without the share for which busy threads waited for a processor
+//! ([`Accounts`], Linux's `schedstat`). Neither includes the start of the run.
 //!
 //! Like `null`, the sink accepts frames in either space and does not read them. A run with too few frames has no
 //! result.
@@ -30,9 +31,9 @@ static ENTRY: Entry = Entry {
 
 /// Only this many arrivals are recorded; later frames do not change the result.
 const MOST: usize = 1 << 16;
-/// The aimed length of a window: shorter than the time slice that a scheduler gives other programs.
+/// The intended length of a window: shorter than the time slice that a scheduler gives other programs.
 const WINDOW_NS: f64 = 1.5e6;
-/// The minimum of frames in a window: several are in flight on a device and may arrive together.
+/// Minimum number of frames in a window, because several frames are in flight on a device and may arrive together.
 const LEAST_WINDOW: usize = 6;
 
 /// The recorded times of the current run.
@@ -46,7 +47,7 @@ struct FrameTimes {
     at: Vec<Instant>,
     /// The threads' accounts at the first frame.
     before: Accounts,
-    /// The latest accounts, with the number of frames that had arrived after the first.
+    /// The latest accounts, and the number of frames that had arrived by then, without the first.
     lately: (usize, Accounts),
 }
 
@@ -67,7 +68,7 @@ impl Stopwatch {
         })
     }
 
-    /// The time per frame of the latest run, in nanoseconds. `None` if it had too few frames.
+    /// The time per frame of the latest run, in nanoseconds. `None` if the run had too few frames.
     pub fn frame_ns(&self) -> Option<f64> {
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *notes.at.first()?;
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn pauses_of_a_busy_machine_do_not_count() {
-        // A frame every 10 us; another program has the processor for 4 ms after every 500 frames.
+        // A frame arrives every 10 us, but after every 500 frames another program has the processor for 4 ms.
         let at_ns: Vec<f64> = (0..10_000).map(|n| f64::from(n) * 1e4 + f64::from(n / 500) * 4e6).collect();
         let ns = quick_ns(&at_ns).unwrap();
         assert!((ns - 1e4).abs() < 1.0, "{ns}");

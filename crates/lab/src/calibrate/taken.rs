@@ -1,10 +1,10 @@
-//! The share of a run's time for which other programs kept its threads waiting.
+//! The share of a run's time for which other programs kept the run's threads waiting.
 //!
 //! Read from Linux's `schedstat`. On other systems, no thread counts as waiting.
 
 use std::collections::BTreeMap;
 
-/// Nanoseconds that each thread of this process ran, and waited for a processor, so far.
+/// For each thread of this process, how many nanoseconds it has run, and how many it has waited for a processor.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accounts(BTreeMap<u64, (f64, f64)>);
 
@@ -23,11 +23,12 @@ impl Accounts {
         )
     }
 
-    /// The share of the time since `before` that this process would have taken alone.
+    /// The share of the time since `before` that this process would have needed without other programs.
     ///
-    /// It is the share for which the busy threads, those that were never idle, could run. Busy threads may have waited
-    /// for each other, so the share is at least the time that all threads ran, divided over all processors. Only
-    /// threads that exist in both accounts count.
+    /// A thread is busy if it was hardly ever idle: it ran or waited for a processor. The result is the share of this
+    /// time in which the busy threads ran. Busy threads may have waited only for each other, so the result is at least
+    /// the time that all threads ran, divided by the time of all processors. Only threads that exist in both accounts
+    /// count.
     pub fn share_since(&self, before: &Accounts, elapsed_ns: f64, processors: usize) -> f64 {
         let both = self.0.iter().filter_map(|(thread, now)| Some((now, before.0.get(thread)?)));
         let spent: Vec<(f64, f64)> =
@@ -50,7 +51,7 @@ mod tests {
         assert!((after.share_since(&before, 400.0, 2) - 0.25).abs() < 1e-9);
         assert!((after.share_since(&before, 1e6, 2) - 1.0).abs() < 1e-9, "it was idle most of the time");
         assert!((Accounts::default().share_since(&before, 400.0, 2) - 1.0).abs() < 1e-9);
-        // Two threads that waited only for each other, on one processor: no other program took time.
+        // Two threads on one processor waited only for each other, so no other program took time.
         let both = Accounts(BTreeMap::from([(1, (200.0, 200.0)), (2, (250.0, 200.0))]));
         assert!((both.share_since(&before, 400.0, 1) - 1.0).abs() < 1e-9);
     }

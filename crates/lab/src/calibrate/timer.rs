@@ -19,7 +19,7 @@ pub(super) struct PipelineTimer<'a> {
     pub stopwatch: &'a Stopwatch,
 }
 
-/// With fewer frames, starting and ending dominate.
+/// With fewer frames, the start and the end of a run would dominate.
 const LEAST_FRAMES: u64 = 16;
 
 /// More frames than this do not improve a measurement.
@@ -30,7 +30,7 @@ const MOST_FRAMES: u64 = 20_000;
 pub(super) struct TimedPiece {
     pub text: String,
     pub space: Space,
-    /// Handlers in a space of their own. With any pin, `space` places no other handler.
+    /// Handlers that are pinned to a space. If there is any pin, `space` does not place the other handlers.
     pub pins: Vec<(&'static str, Space)>,
     pub fusion: bool,
     /// The maximum number of frames, for pipelines that write files.
@@ -88,7 +88,8 @@ impl PipelineTimer<'_> {
             let whole_ns = report.seconds * 1e9 / frames as f64;
             let ns = if piece.is_watched() { self.stopwatch.frame_ns().unwrap_or(whole_ns) } else { whole_ns };
             let is_long = ns * frames as f64 >= wanted_ns / 2.0 || frames >= piece.most_frames.min(MOST_FRAMES);
-            // The first run only shows how long it takes: drivers still compile in it, even after earlier runs.
+            // The first run does not count and only shows how many frames are needed: drivers still compile in it, even
+            // if the same kernels ran before.
             if warm && is_long && frames >= least {
                 best = best.min(ns);
                 runs += 1;
@@ -102,7 +103,7 @@ impl PipelineTimer<'_> {
         Ok(best)
     }
 
-    /// The cost of its plan under this profile, in nanoseconds.
+    /// The cost of the piece's plan with this profile, in nanoseconds.
     pub fn cost_ns(&self, piece: &TimedPiece, size: Size, profile: &Profile) -> Result<f64, CalibrateError> {
         Ok(self.builder(piece, size, profile).options(self.options(piece)).plan()?.cost_ns as f64)
     }

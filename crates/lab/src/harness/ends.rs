@@ -1,9 +1,10 @@
-//! The two ends of a rig: a source that sends the pushed frames, and a sink that keeps the frames it receives.
+//! The two ends of a rig: the feed, a source that sends the pushed frames, and the catch, a sink that keeps the frames
+//! it receives.
 //!
 //! The ends do not decide when a frame is due; the rig's clock does.
 //!
-//! Invariants: a feed without a frame when one is due leaves that slot empty. A caught frame is a copy and holds no
-//! memory of the pipeline's pools.
+//! Invariants: if a frame is due and a feed has none, the slot of that frame stays empty. A caught frame is a copy and
+//! holds no memory of the pipeline's pools.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,8 @@ pub(crate) static FEED: Entry = Entry {
     outputs: &[Output {
         media: PortMedia::ANY,
         format: FormatRule::Setting("format"),
-        // Probed, not set: frames of another size are then a change in mid-stream, as in a folder of images.
+        // The size counts as probed, not as set, so that a pushed frame of another size is a change in mid-stream, as
+        // in a folder of images.
         size: SizeRule::Probed(Some("size")),
         rate: RateRule::Setting("fps"),
         ..Output::VIDEO
@@ -46,7 +48,8 @@ pub(crate) static CATCH: Entry = Entry {
     ..Entry::SINK
 };
 
-/// Makes a feed slower than the clock: the slots in between are left out, not only empty.
+/// Makes a feed slower than the clock. Between two frames of the feed there are then no slots at all, rather than empty
+/// slots.
 pub(crate) static SLOWER: Entry = Entry {
     name: "harness-slower",
     about: "passes one slot in n",
@@ -62,7 +65,7 @@ const fn setting(name: &'static str, value: ValueType) -> Setting {
 /// A frame that reached an output, with a copy of its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Caught {
-    /// Counted by its source.
+    /// The frame's number, counted by its source.
     pub number: u64,
     pub pts_ns: i64,
     pub format: Format,
@@ -93,7 +96,7 @@ impl Caught {
         Caught { number, pts_ns, format, size, yuv, bytes: frame.bytes().to_vec() }
     }
 
-    /// Sends a copy of this frame in memory of the pipeline.
+    /// Sends a copy of this frame, in memory of the pipeline's pool.
     pub(crate) fn send(&self, call: &mut Call<'_>, port: usize) -> Result<(), HandlerError> {
         let mut frame = call.lend(self.format, self.size)?;
         let meta = *frame.meta();
@@ -131,7 +134,7 @@ impl Trays {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<Caught>>> {
-        // A handler that panicked elsewhere leaves whole frames in the tray.
+        // A handler that panics does so outside the lock, so the tray has only whole frames.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,7 +166,7 @@ impl FrameHandler for Carry {
 
 struct Feed {
     name: String,
-    /// A frame is due once in this many ticks.
+    /// A frame is due at every tick whose number is a multiple of this.
     every: u64,
     from: Trays,
 }

@@ -1,9 +1,9 @@
-//! A test rig for handlers: push frames in, step the clock, look at the frames that come out.
+//! A test rig for handlers: a test pushes frames in, steps the clock, and looks at the frames that come out.
 //!
-//! The harness puts a feed on every open input of a piece of a pipeline and a catch on every open output. Between them
-//! nothing is faked: the piece is read, checked, planned and run like any other pipeline, without threads and with a
-//! clock that moves only in [`Rig::step`]. Tests of handlers therefore test the runtime that will run them, in both
-//! spaces.
+//! The harness takes a piece of a pipeline, and puts a feed on every open input of the piece and a catch on every open
+//! output. Nothing else is faked: the piece is read, checked, planned and run like any other pipeline, but without
+//! threads and with a clock that moves only in [`Rig::step`]. A test therefore runs its handler as a pipeline would, in
+//! either space.
 //!
 //! Invariant: the same pushes and steps give the same frames, on every run and in either space.
 //!
@@ -21,8 +21,9 @@
 //! # Ok::<(), vramp::harness::HarnessError>(())
 //! ```
 //!
-//! A source under test has no input and makes a frame each step; a sink under test has no output. Handlers with several
-//! inputs are pushed by port. A chain names its ports `handler.port` if the port's name alone is ambiguous:
+//! A source under test has no input and makes a frame at each step; a sink under test has no output. Frames for
+//! handlers with several inputs are pushed by port. In a chain, a port whose name alone is ambiguous is called
+//! `handler.port`:
 //!
 //! ```
 //! # use vramp::harness::Harness;
@@ -102,7 +103,7 @@ fn listed(there: &[String]) -> String {
 /// The frames that are pushed into an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// The size of the first frame; [`Rig::push_sized`] changes it.
+    /// The size of the frames; [`Rig::push_sized`] pushes a frame of another size.
     pub size: Size,
     pub format: Format,
     pub rate: Rate,
@@ -119,8 +120,8 @@ impl Stream {
         Stream { format, ..self }
     }
 
-    /// Sets the rate. The fastest input's rate is the rate of the rig's clock and of frame numbers; the other rates
-    /// have to divide it.
+    /// Sets the rate. The fastest input's rate is the rate of the rig's clock and of frame numbers; the rates of the
+    /// other inputs have to divide it.
     #[must_use]
     pub fn rate(self, rate: Rate) -> Stream {
         Stream { rate, ..self }
@@ -133,7 +134,7 @@ impl From<Size> for Stream {
     }
 }
 
-/// Builder of a [`Rig`]; [`Harness::build`] finishes it.
+/// Builder of a [`Rig`]; [`Harness::build`] makes the rig.
 #[derive(Clone)]
 pub struct Harness<'a> {
     text: &'a str,
@@ -151,21 +152,22 @@ impl<'a> Harness<'a> {
     }
 
     /// Declares the frames of an open input, by `port` or `handler.port`. Required inputs that are not declared get the
-    /// stream of the first declared one, or 64x48. Optional inputs that are not declared stay open.
+    /// stream of the first declared input, or frames of 64x48 if no input is declared. Optional inputs that are not
+    /// declared stay open.
     #[must_use]
     pub fn input(mut self, port: impl Into<String>, stream: impl Into<Stream>) -> Self {
         self.inputs.push((port.into(), stream.into()));
         self
     }
 
-    /// Runs every handler that can run there in this space. Defaults to the CPU.
+    /// Runs every handler in this space if the handler offers the space. Defaults to the CPU.
     #[must_use]
     pub fn on(mut self, space: Space) -> Self {
         self.space = space;
         self
     }
 
-    /// Uses an open device. Without one, [`Harness::on`] the GPU opens a device.
+    /// Uses an open device. Without this call, a rig for the GPU ([`Harness::on`]) opens a device.
     #[must_use]
     pub fn device(mut self, device: &Device) -> Self {
         self.device = Some(device.clone());
@@ -232,7 +234,7 @@ impl<'a> Harness<'a> {
             let feeds = |entry: &Entry| entry.inputs.iter().any(|port| wanted(&names[at], port.name).is_some());
             let fed = linked.iter().any(|(to, _, incoming)| *to == at && *incoming)
                 || catalog.find(&handler.kind, true).is_some_and(feeds);
-            // An unknown kind is left to the check, which reports it with its place in the text.
+            // An unknown kind is left to the check of the graph, which reports the kind with its place in the text.
             let Some(entry) = catalog.find(&handler.kind, fed) else { continue };
             let open = |port: &str, incoming: bool| !linked.contains(&(at, port.to_owned(), incoming));
             for port in entry.inputs.iter().filter(|port| open(port.name, true)) {
@@ -285,7 +287,7 @@ struct Ends {
     rate: Rate,
 }
 
-/// How many ticks of the clock a frame takes. `None` if that is not a whole number.
+/// Number of clock ticks from one frame to the next. `None` if the number is not whole.
 fn ticks_per_frame(clock: Rate, own: Rate) -> Option<u32> {
     let ticks = u64::from(clock.num()) * u64::from(own.den());
     let frames = u64::from(clock.den()) * u64::from(own.num());
@@ -295,7 +297,7 @@ fn ticks_per_frame(clock: Rate, own: Rate) -> Option<u32> {
 /// The default size of pushed frames: small, and with unequal sides.
 const SMALL: Size = Size { width: 64, height: 48 };
 
-/// The port that an end of a link means: the first declared one if the end names none.
+/// The port at the end of a link: the named port, or the first port of the handler if the link names none.
 fn port_of(end: &LinkEnd, catalog: &Catalog, spec: &GraphSpec, incoming: bool) -> String {
     let first = || {
         let fed = incoming || spec.links().iter().any(|link| link.to.handler == end.handler);

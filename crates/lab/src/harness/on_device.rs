@@ -1,9 +1,10 @@
 //! The profile of a device that is already open.
 //!
-//! It comes from the adapter's class and the device's own limits. Drivers are not queried: listing adapters again would
-//! take longer than most tests.
+//! The profile has the figures of the adapter's class and the device's own limits. Drivers are not queried, because
+//! listing adapters again would take longer than most tests.
 //!
-//! Invariant: plans made with it fit the device as it was opened, possibly with lower limits than its adapter has.
+//! Invariant: plans with this profile fit the limits that the device was opened with, which may be lower than the
+//! adapter's.
 
 use vramp_gpu::{Adapter, Device};
 use vramp_plan::Profile;

@@ -1,8 +1,9 @@
 //! The rig: a started piece of a pipeline between its two ends.
 //!
-//! [`Harness`](super::Harness) builds it.
+//! [`Harness`](super::Harness) builds a rig.
 //!
-//! Invariant: after a step, nothing moves before the next step, even if the device had work to do.
+//! Invariant: a step returns only when the device is idle and nothing more can run at the current time. So nothing
+//! moves between two steps.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use vramp_runtime::{Clock, Report, Stepped, Yuv};
 use super::ends::{Caught, Trays};
 use super::{HarnessError, Stream};
 
-/// No work that a test gives a device takes this long.
+/// Maximum wait for a device. No work of a test takes this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An open port, and the name of the tray at its end.
@@ -71,7 +72,7 @@ impl Rig {
         Rig { engine, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO }
     }
 
-    /// Queues a frame at an input. Each step at which a frame is due sends one.
+    /// Queues a frame at an input. Each step at which a frame of this input is due sends the oldest queued frame.
     pub fn push(&mut self, port: &str, bytes: &[u8]) -> Result<(), HarnessError> {
         let size = find(&self.inputs, port, "input")?.stream.size;
         self.push_sized(port, size, bytes)
@@ -90,8 +91,8 @@ impl Rig {
         Ok(())
     }
 
-    /// Moves the clock to the next frame of the fastest input and runs everything that can run. An input whose frame is
-    /// due but was not pushed leaves its slot empty, as a camera would.
+    /// Moves the clock to the next frame of the fastest input and runs everything that can run. If a frame of an input
+    /// is due but none was pushed, its slot stays empty, as if a camera had dropped the frame.
     pub fn step(&mut self) -> Result<(), HarnessError> {
         self.now = Duration::from_nanos(Clock::pts_ns(self.rate, self.ticks).unsigned_abs());
         self.ticks += 1;
@@ -153,9 +154,9 @@ impl Rig {
                         return Err(HarnessError::Overdue);
                     }
                 }
-                // A poll of the device collects results for every thread that uses it. Between the step and the poll,
-                // another thread may have collected what this rig needs. A step that began with an idle device has
-                // missed nothing.
+                // A poll of the device collects results for every thread that uses the device, so another thread may
+                // have collected this rig's results between the step and the poll. The rig has therefore settled only
+                // after a step that began with an idle device.
                 Stepped::Stuck | Stepped::Wait(_) if idle => return Ok(()),
                 Stepped::Stuck | Stepped::Wait(_) => idle = true,
             }

@@ -1,7 +1,7 @@
 //! Compares two streams of frames that should be equal.
 //!
-//! Invariants: the first difference is reported, with the number of further ones. Padding between rows and planes is
-//! ignored.
+//! Invariants: the first difference is reported, with the number of frames that differ. Padding between rows and planes
+//! is ignored.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub enum Mismatch {
         /// The largest difference of a channel, in levels.
         most: u8,
     },
-    /// Bytes, in formats other than rgba8.
+    /// A byte differs, in formats other than rgba8.
     Bytes {
         plane: usize,
         row: u64,
@@ -46,11 +46,11 @@ pub enum Mismatch {
         /// The largest difference, in levels.
         most: u8,
     },
-    /// Format or size.
+    /// Format or size differ.
     Shape { expected: (Format, Size), found: (Format, Size) },
-    /// Frame number and time in nanoseconds.
+    /// Frame number or time in nanoseconds differ.
     Place { expected: (u64, i64), found: (u64, i64) },
-    /// The number of frames.
+    /// The numbers of frames differ.
     Count { expected: usize, found: usize },
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first difference of more than this many levels.
+/// The first difference between the streams. Differences of at most `levels` levels do not count.
 pub(super) fn compare(expected: &[Caught], found: &[Caught], levels: u8) -> Option<Difference> {
     let mut first = None;
     let mut frames = 0;

@@ -1,17 +1,19 @@
-//! Verification (`vramp run --verify`): checks that the same frames come out, fused or not, on the CPU or on the GPU.
+//! Verification (`vramp run --verify`): checks that a graph gives the same frames, fused or not, on the CPU or on the
+//! GPU.
 //!
-//! Every source is captured once. Sources and sinks are replaced by stand-ins with the same entries, so that the plan
-//! is the same, and the graph runs on nominal time with links that drop nothing. No sink writes anything, and results
-//! are repeatable. The reference is every handler running alone on the CPU. Three kinds of results are compared with
-//! it:
+//! The frames of every source are captured once. Sources and sinks are then replaced by stand-ins with the same
+//! entries, so that the plan is the same. The graph runs on nominal time, and its links drop no frames. So no sink
+//! writes anything, and results are repeatable. The reference is the unfused graph on the CPU. Three kinds of results
+//! are compared with the reference:
 //!
 //! 1. the fused graph on the CPU, to the byte;
 //! 2. each handler on the GPU on identical inputs, to the byte;
 //! 3. the fused graph on the GPU.
 //!
-//! A user's shader computes in floats, which a driver may round differently in another kernel. A difference of one
-//! level is allowed there, and results that may amplify it are reported as not compared. Handlers that do not fit the
-//! device are reported with the plan's reason. A difference names the first kernel whose result differs.
+//! A user's shader computes in floats, which a driver may round differently in another kernel. For the results of such
+//! a shader a difference of one level is allowed, and later results that may amplify the difference are reported as not
+//! compared. Handlers that do not fit the device are reported with the plan's reason. A reported difference names the
+//! first kernel whose result differs.
 //!
 //! ```
 //! use vramp::verify::{Options, verify};
@@ -55,7 +57,7 @@ pub enum VerifyError {
     Run(#[from] RunError),
     #[error("{handler}: it ended before its first frame, so there is nothing to compare")]
     NoFrames { handler: String },
-    #[error("{handler}: it has {outputs} outputs, and only sources with one can be captured")]
+    #[error("{handler}: it has {outputs} outputs, and only sources with one output can be captured")]
     ManyOutputs { handler: String, outputs: usize },
     #[error("{handler}: it was placed on the gpu to be compared, but nothing was dispatched there")]
     NotOnDevice { handler: String },
@@ -77,10 +79,9 @@ impl From<NoPlan> for VerifyError {
 pub struct Options {
     /// The number of frames of each source.
     pub frames: u64,
-    /// The maximum number of bytes of frames to keep. Large frames reduce the number of frames, but at least one is
-    /// kept.
+    /// The maximum number of bytes of frames to keep. If frames are large, fewer frames are compared, but at least one.
     pub most_bytes: u64,
-    /// The device to compare with the CPU. Without one, only fused and unfused runs are compared.
+    /// The device to compare with the CPU. Without a device, only fused and unfused runs on the CPU are compared.
     pub device: Option<Device>,
 }
 
@@ -102,8 +103,8 @@ pub struct Comparison {
     pub kind: ComparisonKind,
     /// `handler.port`, whose frames were compared.
     pub port: String,
-    /// The handlers, fused or alone, that made the compared frames. If a whole graph differs, the handlers whose result
-    /// is the first to differ.
+    /// The handlers, fused or alone, that made the compared frames. If the result of a whole graph differs, the
+    /// handlers whose result is the first to differ.
     pub made_by: Vec<String>,
     pub result: ComparisonResult,
 }
@@ -111,11 +112,11 @@ pub struct Comparison {
 /// Which runs a comparison compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonKind {
-    /// The fused graph on the CPU with every handler alone on the CPU.
+    /// The fused graph on the CPU, compared with the unfused graph on the CPU.
     FusedOnCpu,
-    /// One handler on the GPU with the same handler on the CPU, on identical inputs.
+    /// One handler on the GPU, compared with the same handler on the CPU, on identical inputs.
     Twins,
-    /// The fused graph on the GPU with every handler alone on the CPU.
+    /// The fused graph on the GPU, compared with the unfused graph on the CPU.
     FusedOnDevice,
 }
 
@@ -137,7 +138,7 @@ impl Verified {
         self.differences().next().is_none()
     }
 
-    /// How many comparisons were made, without those that were left out.
+    /// Number of comparisons, without those that were left out.
     pub fn compared(&self) -> usize {
         self.comparisons.iter().filter(|comparison| !matches!(comparison.result, ComparisonResult::Left(_))).count()
     }
@@ -195,7 +196,7 @@ impl fmt::Display for Verified {
 pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Result<Verified, VerifyError> {
     let graph = registry.check(spec)?;
     check_all_run(&graph, registry)?;
-    // Only the links are taken from this plan; they are the same on every machine with a device.
+    // Only the links are taken from this plan. The links are the same on every machine with a device.
     let profile = Profile::shipped("integrated").expect("every class ships, tests/shipped.rs");
     let plan = Plan::decide(&graph, &profile, &RunOptions::new())?;
     let subject = Subject::capture(spec, &graph, plan, registry, options)?;
@@ -215,7 +216,7 @@ pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Resul
         for name in subject.twins() {
             let there = TrialRun { up_to: Some(name), device: Some(device), on: On::DeviceFor(name), ..alone };
             let tried = subject.run(there)?;
-            // A converter to the format that it receives has no kernel.
+            // A converter that receives its target format has no kernel.
             let computes = tried.plan.handlers.iter().any(|handler| handler.name == name && handler.group.is_some());
             if computes && tried.report.counters.dispatches == 0 {
                 return Err(VerifyError::NotOnDevice { handler: name.to_owned() });
@@ -251,7 +252,7 @@ pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Resul
     Ok(Verified { comparisons })
 }
 
-/// Reports a handler that cannot run before any source is read, with the error that a run reports.
+/// Fails before any source is read if a handler cannot run, with the error that a run would report.
 fn check_all_run(graph: &Graph, registry: &Registry) -> Result<(), VerifyError> {
     let missing = graph.handlers().iter().find(|h| !registry.runs(h.entry));
     missing.map_or(Ok(()), |handler| {
@@ -302,7 +303,7 @@ fn compare_sinks(
     Ok(())
 }
 
-/// The first kernel before a sink whose result differs. Runs the trial again with a tap after each kernel.
+/// The first of the kernels before a sink whose result differs. Runs the trial again with a tap after each kernel.
 fn first_different(
     subject: &Subject<'_>,
     truth: &Tried,
@@ -347,15 +348,16 @@ fn makers(tried: &Tried, port: &str) -> Vec<String> {
     group.unwrap_or_else(|| vec![producer]).into_iter().map(|at| plan.handlers[at].name.clone()).collect()
 }
 
-/// How far the GPU may be from the CPU at a handler when the whole graph runs.
+/// How much a handler's result on the GPU may differ from the CPU when the whole graph runs.
 #[derive(Debug, Clone, PartialEq)]
 enum Tolerance {
     Levels(u8),
-    /// Later handlers may have amplified a difference of one level that this handler made.
+    /// Not known: the named handler may differ by one level, and handlers after it may have amplified the difference.
     Unknown(String),
 }
 
-/// A difference of one level stays one level if handlers only move pixels. Handlers that compute may amplify it.
+/// The tolerance of each handler. A difference of one level stays one level in handlers that only move pixels; handlers
+/// that compute may amplify the difference.
 fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Tolerance> {
     let plan = &tried.plan;
     let mut found: BTreeMap<String, (Tolerance, Option<String>)> = BTreeMap::new();
@@ -389,7 +391,8 @@ fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Toleranc
 }
 
 /// The allowed difference between a handler's two implementations on the same input. vramp's own kernels compute in
-/// whole numbers on both sides; a user's shader computes in floats, as its driver rounds them.
+/// whole numbers in both implementations. A user's shader computes in floats, and the driver decides how they are
+/// rounded.
 fn levels(entry: &Entry) -> u8 {
     u8::from(entry.name == "wgsl")
 }

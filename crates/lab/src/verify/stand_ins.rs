@@ -1,6 +1,6 @@
 //! Stand-ins for sources, sinks and transfers in a trial.
 //!
-//! Invariants: a stand-in for a source or a sink has the entry of the real one, so that the plan is the same. A
+//! Invariants: a stand-in for a source or a sink has the entry of the real handler, so that the plan is the same. A
 //! stand-in reads and writes nothing outside the process.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::harness::ends::{CATCH, Carry, Catch, Trays};
 /// Stands in for a transfer when everything stays on the CPU.
 pub(super) static CARRY: Entry = Entry { name: "verify-carry", about: "passes frames on", ..Entry::CONTROL };
 
-/// Stands in for a live source, which cannot wait: which of its frames arrive would depend on the speed of the trial.
+/// Stands in for a live source. A live source cannot wait, so the speed of the trial would decide which frames arrive.
 pub(super) static REPLAY: Entry = Entry {
     name: "verify-replay",
     about: "sends the captured frames",
@@ -44,8 +44,9 @@ const fn setting(name: &'static str, value: ValueType) -> Setting {
 /// Captured frames, by the name of their source.
 pub(super) type Captured = Arc<BTreeMap<String, Arc<[Caught]>>>;
 
-/// The same kinds with other makers: captured sources are replayed, sinks keep their frames, and no handler writes
-/// anything. `handlers` is the number of handlers in the user's graph, which some handlers show.
+/// A registry with the same kinds, but with other functions that make their handlers: captured sources are replayed,
+/// sinks keep their frames, and no handler writes anything. `handlers` is the number of handlers in the user's graph,
+/// which some handlers show.
 pub(super) fn cut_off(
     registry: &Registry,
     handlers: usize,
@@ -62,7 +63,7 @@ pub(super) fn cut_off(
             return Some(Arc::new(catch(caught)));
         }
         if entry == &vramp_handlers::control::probe::ENTRY {
-            // It would print every frame of every trial.
+            // The real handler would print every frame of every trial.
             return Some(Arc::new(carry));
         }
         let (make, captured): (Make, Captured) = (Arc::clone(make?), Arc::clone(captured));

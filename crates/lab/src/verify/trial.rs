@@ -1,7 +1,7 @@
-//! Trials: runs of the same graph in different ways, with stand-ins for its sources and sinks.
+//! Trials: runs of the same graph in different ways, with stand-ins for the graph's sources and sinks.
 //!
-//! Invariants: nothing outside the process is read twice or written. Every trial has the same frames, numbers and
-//! times.
+//! Invariants: nothing outside the process is written, or read twice. Every trial has the same source frames, frame
+//! numbers and times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl SourceProbe for KnownSources<'_> {
         Ok(self.graph.handlers().iter().find(same).map_or_else(Probed::default, |handler| handler.probed.clone()))
     }
 
-    /// Reads the shader again, because its text defines the types of the settings.
+    /// Reads the shader again, because the shader's text defines the types of its settings.
     fn declared(&self, entry: &Entry, settings: &SettingValues) -> Result<Option<DeclaredShader>, DeclareError> {
         self.registry.declared(entry, settings)
     }
@@ -52,7 +52,7 @@ pub(super) struct Subject<'a> {
     registry: Registry,
     captured: Captured,
     caught: Trays,
-    /// Handlers that have a GPU version which does not fit this device, with the reason.
+    /// Handlers whose GPU implementation does not fit this device, with the reason.
     pub(super) kept_off: BTreeMap<String, String>,
     /// Frames per run for generators, which are not captured.
     pub(super) frames: u64,
@@ -68,7 +68,7 @@ pub(super) struct Tried {
 /// Which part of the graph runs, and how.
 #[derive(Clone, Copy)]
 pub(super) struct TrialRun<'t> {
-    /// Runs only this handler and those before it. `None` runs the whole graph.
+    /// Runs only this handler and the handlers before it. `None` runs the whole graph.
     pub(super) up_to: Option<&'t str>,
     /// The outputs to capture besides the sinks' inputs.
     pub(super) taps: TappedOutputs<'t>,
@@ -82,7 +82,7 @@ pub(super) struct TrialRun<'t> {
 #[derive(Clone, Copy)]
 pub(super) enum TappedOutputs<'t> {
     None,
-    /// All outputs, or those of the last handler if only a part of the graph runs.
+    /// All outputs, or only the outputs of the last handler if only a part of the graph runs.
     All,
     /// The outputs of these handlers. A tap after the last handler of a fusion group does not change the group.
     Of(&'t BTreeSet<String>),
@@ -91,16 +91,16 @@ pub(super) enum TappedOutputs<'t> {
 /// The handlers that run on the device.
 #[derive(Clone, Copy)]
 pub(super) enum On<'t> {
-    /// Those that run nowhere else.
+    /// Only handlers that run nowhere else.
     Host,
-    /// This handler, and those that run nowhere else.
+    /// This handler, and handlers that run nowhere else.
     DeviceFor(&'t str),
-    /// Every handler that can.
+    /// Every handler that offers the device.
     Device,
 }
 
 impl<'a> Subject<'a> {
-    /// Captures the frames of every source that reads them from outside, once.
+    /// Captures once the frames of every source that reads its frames from outside.
     pub(super) fn capture(
         spec: &'a GraphSpec,
         graph: &'a Graph,
@@ -138,7 +138,8 @@ impl<'a> Subject<'a> {
         self.graph.handlers().iter().filter(|handler| handler.entry.outputs.is_empty())
     }
 
-    /// Names of the handlers that can be compared on both sides, including converters that the planner inserted.
+    /// Names of the handlers that can run in both spaces and be compared, including converters that the planner
+    /// inserted.
     pub(super) fn twins(&self) -> impl Iterator<Item = &str> {
         let both = |entry: &Entry| entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
         let written = self.graph.handlers().iter().filter(move |handler| {
@@ -151,7 +152,7 @@ impl<'a> Subject<'a> {
         written.map(|handler| handler.name.as_str()).chain(inserted.map(|handler| handler.name.as_str()))
     }
 
-    /// Handlers that compute only on the device.
+    /// Handlers that can compute only on the device.
     pub(super) fn device_only(&self) -> impl Iterator<Item = &'a Handler> {
         self.graph.handlers().iter().filter(|handler| {
             let entry = handler.entry;
@@ -176,7 +177,7 @@ impl<'a> Subject<'a> {
         found
     }
 
-    /// Whether a handler runs only on the device.
+    /// Whether the graph has a handler that runs only on the device.
     pub(super) fn needs_device(&self) -> bool {
         self.graph.handlers().iter().any(|h| h.entry.transfer.is_none() && !h.entry.offers(Space::Cpu))
     }
@@ -206,7 +207,8 @@ impl<'a> Subject<'a> {
         let builder = Pipeline::from_graph(graph).registry(&self.registry).without_sinks();
         let mut pipeline = match trial.device {
             None => builder.options(options.only(Space::Cpu)).build()?,
-            // After a device loss the CPU would continue, and the result would not be the GPU's.
+            // The trial stops if the device is lost. Otherwise the CPU would continue, and the result would not be the
+            // GPU's.
             Some(device) => {
                 builder.options(options.on_loss(OnLoss::Stop)).profile(figures(device)).device(device).build()?
             }
@@ -234,7 +236,7 @@ impl<'a> Subject<'a> {
             let same = stand_in.kind == planned.kind();
             ids.insert(*at, (spec.add(stand_in.named(&planned.name)), same));
         }
-        // A stand-in of another kind has one port, whose name may differ.
+        // A stand-in of another kind has only one port, and the port's name may differ.
         let end = |at: PortAt| match ids[&at.handler] {
             (id, true) => id.port(at.port),
             (id, false) => LinkEnd::from(id),
@@ -258,7 +260,7 @@ impl<'a> Subject<'a> {
             let feeds = |link: &PlannedLink| link.from == from && kept.contains(&link.to.handler);
             // An output must be linked, even if its consumers are not in this part of the graph.
             if wanted || !self.plan.links.iter().any(feeds) {
-                // Default names end in a number that counts handlers of the kind, so they never equal this.
+                // Default names are a kind followed by a number, so no other handler has this name.
                 let name = format!("verify-tap-{}", taps.len());
                 let tap = spec.add(HandlerSpec::new(CATCH.name).named(&name));
                 spec.connect(end(from), tap);
@@ -293,7 +295,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Handlers that offer the GPU but do not fit this device, with the reason from the warnings of an all-GPU plan.
+/// Handlers that offer the GPU but do not fit this device. The reasons come from the warnings of a plan for the GPU.
 fn kept_off(graph: &Graph, device: &Device) -> Result<BTreeMap<String, String>, VerifyError> {
     let figures = figures(device);
     let plan = Plan::decide(graph, &figures, &RunOptions::new().only(Space::Gpu).fusion(false))?;
@@ -312,7 +314,7 @@ fn is_read(handler: &Handler) -> bool {
     handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)
 }
 
-/// The first frames of a source, limited in number and in bytes.
+/// Reads the first frames of a source, limited in number and in bytes.
 fn read(
     graph: &Graph,
     source: &Handler,

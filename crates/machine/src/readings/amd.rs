@@ -1,6 +1,6 @@
 //! AMD's cards: files of the `amdgpu` kernel driver.
 //!
-//! A chip that shares the host's memory has both the reserved part (`vram`) and the part that it may borrow (`gtt`).
+//! A chip that shares the host's memory has a reserved part (`vram`) and a part that it may borrow (`gtt`); both count.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Graphics cards in Linux's `/sys/class/drm`, and the card of an adapter.
 //!
-//! An adapter is matched by PCI address if its driver reports one, and otherwise by vendor and device number, if only
-//! one card has them. If two cards match, neither is taken.
+//! A card is found by the PCI address if the adapter's driver reports an address, and otherwise by vendor and device
+//! number. If several cards have the same numbers, none is taken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,14 +58,14 @@ pub(super) fn of<'c>(adapter: &Adapter, cards: &'c [Card], root: &Path) -> Resul
         return found.ok_or_else(|| format!("no card in {place} is at the PCI address {pci}"));
     }
     let (vendor, model) = (u64::from(adapter.vendor), u64::from(adapter.model));
-    // OpenGL reports the vendor and not the device number.
+    // OpenGL reports the vendor, but no device number.
     let is_it = |card: &&Card| card.vendor == Some(vendor) && (model == 0 || card.model == Some(model));
     let mut found = cards.iter().filter(is_it);
     let ids = if model == 0 { format!("{vendor:04x}") } else { format!("{vendor:04x}:{model:04x}") };
     match (found.next(), found.next()) {
         (Some(card), None) => Ok(card),
         (Some(_), Some(_)) => {
-            Err(format!("several cards in {place} are {ids}, and its driver does not report which one it is"))
+            Err(format!("several cards in {place} are {ids}, and the driver does not report which of them it uses"))
         }
         (None, _) => Err(format!("no card in {place} is {ids}, and its driver reports no PCI address")),
     }

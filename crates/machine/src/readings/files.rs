@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Such files are tiny. Anything longer is cut.
+/// Maximum of bytes that are read. Such files are tiny, so a longer file is cut.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub(super) fn text(path: &Path) -> Result<String, String> {

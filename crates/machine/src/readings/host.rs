@@ -1,4 +1,5 @@
-//! The host's memory (`/proc/meminfo`) and load (`/proc/stat`), for adapters that compute there or share its memory.
+//! The host's memory (`/proc/meminfo`) and load (`/proc/stat`), for adapters that compute on the host or share the
+//! host's memory.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use vramp_gpu::{AdapterReading, Readout};
 
 use super::files;
 
-/// The host's memory. `because` says why it is the adapter's. The load is left unavailable.
+/// The host's memory. `because` is the reason why the adapter uses this memory. The load is left unavailable.
 pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
     let file = root.join("proc/meminfo");
     let from = format!("the host's, {}: {because}", file.display());
@@ -38,7 +39,8 @@ pub(super) fn cpu_times(root: &Path) -> Result<CpuTimes, String> {
     let file = root.join("proc/stat");
     let text = files::text(&file)?;
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "));
-    // User, nice, system, idle, iowait, irq, softirq, steal. Guest time is part of user.
+    // The numbers are user, nice, system, idle, iowait, irq, softirq and steal. Guest time, which follows, is part of
+    // user.
     let ticks: Option<Vec<u64>> =
         line.map(|line| line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect());
     match ticks.as_deref() {

@@ -1,4 +1,5 @@
-//! Memory of Intel's cards: files of the `i915` and `xe` kernel drivers. Not every version of the drivers has them.
+//! Memory of Intel's cards: files of the `i915` and `xe` kernel drivers. Not every version of these drivers has the
+//! files.
 //!
 //! The load is counted per process ([`Usage`](super::usage::Usage)).
 
@@ -10,8 +11,8 @@ use vramp_gpu::Readout;
 use super::card::Card;
 use super::files;
 
-/// The card's own memory, and how much of it is in use if a file has that too. None if no file has either, as for chips
-/// that share the host's memory.
+/// The size of the card's own memory, and how much of that memory is in use if a file reports it. None if no file
+/// reports the size, as for chips that share the host's memory.
 pub(super) fn memory(card: &Card) -> Option<(Readout<u64>, Option<Readout<u64>>)> {
     let (total, free) = (card.folder.join("lmem_total_bytes"), card.folder.join("lmem_avail_bytes"));
     if total.exists() {

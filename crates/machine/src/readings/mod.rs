@@ -1,17 +1,18 @@
 //! Memory and load of adapters at this moment.
 //!
-//! Where each kind of adapter is read:
+//! The sources for each kind of adapter:
 //!
-//! - NVIDIA's driver: memory and load from its management library, loaded on request (feature `nvml`, on by default).
+//! - NVIDIA's driver: memory and load from NVIDIA's management library, which is loaded when a reading is taken
+//!   (feature `nvml`, on by default).
 //! - `amdgpu`: memory from `mem_info_vram_*`, and for chips that share memory `mem_info_gtt_*` too; load from
 //!   `gpu_busy_percent`.
 //! - `i915`, `xe` and other DRM drivers: memory from `lmem_total_bytes` or `tile*/physical_vram_size_bytes`, or the
-//!   host's for chips that share it; load of the busiest engine from `drm-engine-*` or `drm-cycles-*` of all processes,
-//!   read twice.
+//!   host's memory for chips that share it; load of the busiest engine from `drm-engine-*` or `drm-cycles-*` of all
+//!   processes, read twice.
 //! - Software: memory of the host from `/proc/meminfo`; load of the CPU from `/proc/stat`, read twice.
 //!
-//! Memory and load are read on Linux, and on Windows for NVIDIA's cards. Nothing is cached. A value that cannot be read
-//! is a reason that names the file; it is never guessed, and never zero.
+//! Memory and load are read on Linux, and on Windows for NVIDIA's cards. Nothing is cached. For a value that cannot be
+//! read, the result is a reason that names the file, never a guess and never zero.
 
 mod amd;
 mod card;
@@ -63,7 +64,7 @@ impl Readings {
         Readings { is_this_machine: true, ..Readings::rooted_at("/") }
     }
 
-    /// From files below a folder that has `sys` and `proc` as on Linux.
+    /// Reads files below a folder that has `sys` and `proc` as on Linux.
     pub fn rooted_at(root: impl Into<PathBuf>) -> Readings {
         let wait = || {
             let begun = Instant::now();
@@ -160,13 +161,13 @@ impl Readings {
 
 /// The source of readings of an adapter.
 enum ReadingSource<'c> {
-    /// `/proc`: the adapter computes on the host or shares its memory.
+    /// `/proc`: the adapter computes on the host's CPU.
     Host,
     /// The files of a kernel driver.
     Card(&'c Card),
     /// NVIDIA's management library.
     Nvidia,
-    /// None, for this reason.
+    /// No source, for this reason.
     Unavailable(String),
 }
 

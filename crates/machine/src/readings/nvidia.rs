@@ -1,7 +1,7 @@
 //! NVIDIA's cards: the management library (NVML) that comes with NVIDIA's driver.
 //!
-//! The library is loaded when a reading is taken, and is not needed to build. Without it, or without the feature
-//! `nvml`, the reading is unavailable.
+//! The library is loaded when a reading is taken, and is not needed to build vramp. Without the library, or without the
+//! feature `nvml`, the reading is unavailable.
 
 use vramp_gpu::{Adapter, AdapterReading};
 
@@ -23,7 +23,7 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
         let mut found = Vec::new();
         for index in 0..count {
             let device = nvml.device_by_index(index).map_err(|error| words(&error))?;
-            // OpenGL reports the vendor and not the device number.
+            // OpenGL reports the vendor, but no device number.
             if adapter.model == 0 || device.pci_info().is_ok_and(|info| info.pci_device_id == ids) {
                 found.push(device);
             }
@@ -31,7 +31,7 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
         let one = if found.len() == 1 { found.pop() } else { None };
         one.ok_or_else(|| {
             format!(
-                "{} of {count} cards in NVIDIA's library match, and its driver does not report which one it is",
+                "{} of {count} cards in NVIDIA's library match, and the driver does not report which of them it uses",
                 found.len()
             )
         })
@@ -66,5 +66,5 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
 
 #[cfg(not(all(feature = "nvml", any(target_os = "linux", target_os = "windows"))))]
 pub(super) fn read(_: &Adapter) -> AdapterReading {
-    AdapterReading::unavailable("NVIDIA's library reports it, and this vramp was built without the feature `nvml`")
+    AdapterReading::unavailable("only NVIDIA's library reports it, and this vramp was built without the feature `nvml`")
 }

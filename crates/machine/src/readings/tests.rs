@@ -1,4 +1,4 @@
-//! Readings from file trees as kernels write them, and from broken ones.
+//! Readings from file trees as Linux kernels write them, and from broken file trees.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 

@@ -1,10 +1,10 @@
 //! Engine times and memory that DRM drivers report for every process that has a card open (`/proc/*/fdinfo`).
 //!
-//! The size of a card's memory is not reported there.
+//! These files do not have the size of a card's memory.
 //!
-//! An open file that several processes share counts once. Processes of other users cannot be inspected; they are
-//! counted. If there are any, a number is a lower bound and has a doubt. If, in addition, no
-//! visible process has the card open, the value is unavailable.
+//! An open file that several processes share counts once. Processes of other users cannot be inspected, only counted.
+//! If such hidden processes exist, every number is a lower bound and comes with a doubt. If, in addition, no visible
+//! process has the card open, the value is unavailable.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,9 +20,9 @@ use super::files;
 /// All open cards at one moment.
 pub(super) struct Usage {
     clients: BTreeMap<String, Client>,
-    /// Processes that may not be inspected.
+    /// Number of processes that may not be inspected.
     hidden: usize,
-    /// Open cards whose drivers report nothing.
+    /// Number of open cards whose drivers report nothing.
     silent: usize,
     place: PathBuf,
     problem: Option<String>,
@@ -107,7 +107,8 @@ impl Usage {
         Readout::Is { value, from: self.files(), doubt: self.doubt() }
     }
 
-    /// The reason why nothing is known of a card: no visible process has it open, but a hidden one may.
+    /// The reason why nothing is known of a card, for example that no visible process has the card open but a hidden
+    /// process may; none if something is known.
     fn unseen(&self, card: &Card, what: &str) -> Option<String> {
         if let Some(problem) = &self.problem {
             return Some(problem.clone());
@@ -119,7 +120,9 @@ impl Usage {
             Some(format!("{} does not report {what} in {files}", card.driver))
         } else if self.hidden > 0 {
             let hidden = self.hidden;
-            Some(format!("no visible process has it open, and {hidden} of other users may not be inspected ({files})"))
+            Some(format!(
+                "no visible process has it open, and {hidden} processes of other users may not be inspected ({files})"
+            ))
         } else {
             None
         }
@@ -162,7 +165,7 @@ impl Usage {
 }
 
 impl Client {
-    /// Reads lines of `drm-key: value`; unknown ones are ignored.
+    /// Reads lines of `drm-key: value`; unknown lines are ignored.
     fn read(text: &str) -> Client {
         let mut client = Client::default();
         // `drm-resident-*` takes precedence over the older `drm-memory-*`.
@@ -210,12 +213,13 @@ impl Client {
 }
 
 impl EngineUsage {
-    /// The share of the engine's time in which it worked since `then`; none if its driver does not count.
+    /// The share of the time since `then` in which the engine worked; none if the driver does not count it.
     fn share_since(self, then: EngineUsage, took: Duration, is_new: bool) -> Option<f64> {
         let capacity = self.capacity.unwrap_or(1).max(1) as f64;
         let share = match (self.busy_ns, self.cycles, self.all_cycles) {
             (Some(busy), _, _) => busy.saturating_sub(then.busy_ns.unwrap_or(0)) as f64 / took.as_nanos().max(1) as f64,
-            // The total counts from the card's start: only a difference is a time.
+            // The total counts from the card's start, so a time needs the difference of two readings. A new client has
+            // only one reading.
             (None, Some(_), Some(_)) if is_new => 0.0,
             (None, Some(cycles), Some(all)) => {
                 let all = all.saturating_sub(then.all_cycles.unwrap_or(0));
@@ -227,12 +231,12 @@ impl EngineUsage {
     }
 }
 
-/// Names of regions that are the card's own memory.
+/// Whether a region with this name is the card's own memory.
 fn is_own(region: &str) -> bool {
     ["vram", "local", "lmem"].iter().any(|name| region.starts_with(name))
 }
 
-/// Parses `12 KiB`, `3 MiB` or bytes.
+/// Parses `12 KiB`, `3 MiB` or a plain number of bytes.
 fn bytes(value: &str) -> Option<u64> {
     let mut words = value.split_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
@@ -275,7 +279,7 @@ mod tests {
     fn if_no_process_is_visible_and_some_are_hidden_there_is_no_number() {
         let load = load(&usage(3, None), &usage(3, None));
         assert_eq!(load.value(), None);
-        assert!(load.why().unwrap().contains("3 of other users may not be inspected"), "{load:?}");
+        assert!(load.why().unwrap().contains("3 processes of other users may not be inspected"), "{load:?}");
     }
 
     #[test]

@@ -152,7 +152,7 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
         let (groups, most) =
             (content.elements().div_ceil(PIXELS_PER_WORKGROUP), limits.workgroups_per_dimension.whole());
         if groups > most.saturating_mul(most) {
-            return Some(format!("{content} needs {groups} workgroups, the device dispatches at most {most}x{most}"));
+            return Some(format!("{content} needs {groups} workgroups; the device dispatches at most {most}x{most}"));
         }
     }
     let kept = net.kept_bytes(at);

@@ -5,10 +5,10 @@
 //! such cycle is a bridge: its producer can wait without waiting for itself. Bridges are found first, and latencies are
 //! compared on the remaining links.
 //!
-//! On these links every node has a latency: that of its slowest input, plus the frames that `delay keep-times=true`
-//! holds, divided by their rate. The depth of a link is one, plus the number of frames that arrive while the consumer
-//! still waits for its slowest input. With these depths there is a schedule in which each node runs at its latency
-//! after the sources. A data-driven run can only be ahead of this schedule, so the run cannot deadlock.
+//! The latency of a node is that of its slowest input, plus the time for which `delay keep-times=true` holds frames.
+//! The depth of a link is one, plus the number of frames that arrive while the consumer still waits for its slowest
+//! input. With these depths there is a schedule in which each node runs at its latency after the sources. A data-driven
+//! run can only be ahead of this schedule, so the run cannot deadlock.
 //!
 //! Depths do not depend on placement; `lanes` applies its own default depth.
 

@@ -83,8 +83,8 @@ pub enum NoPlan {
     UnknownPin { name: String, nearest: Option<String> },
     /// A link on a diamond is too shallow.
     #[error(
-        "{link} has depth {given}, but the other branch of the diamond delays {held} frames, so it needs {needed}: \
-         with less, both ends would wait for each other\nhelp: drop depth={given}, or delay fewer frames"
+        "{link} has depth {given}, but the other branch of the diamond delays {held} frames, so the link needs \
+         depth {needed}: with less, both ends would wait for each other\nhelp: drop depth={given}, or delay fewer frames"
     )]
     Depth { link: String, given: u32, needed: u64, held: u64 },
     /// The plan needs more memory than the profile or the user's budget allows.

@@ -92,7 +92,7 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
         }
         KernelKind::Generator | KernelKind::Reduction | KernelKind::Opaque => false,
     };
-    // A handler that changes the rate does not run as often as its consumer.
+    // A handler that changes the rate and its consumer do not run equally often.
     let in_step = net.lead_wire(link.from).is_none_or(|w| net.wires[w].content.rate() == link.content.rate());
     // A kernel reads its first input in place. A handler whose lead is another input does not run in step with the
     // first.

@@ -3,9 +3,9 @@
 //! Frames are counted by size, since pools keep sizes apart. On the host, the count includes frames in links and
 //! delays, frames in use, and frames before a node that waits. On the device, the count also includes what each
 //! submission in flight uses, such as intermediates of kernels, because a recording keeps everything that it names
-//! until the recording was played and has finished. The small data of a handler are counted by the upper bound in its
-//! entry, or by the size that a probe found in a file. Staging rings of transfers and the rows that bands keep on the
-//! host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
+//! until the device has finished it. The small data of a handler are counted by the upper bound in its entry, or by the
+//! size that a probe found in a file. Staging rings of transfers and the rows that bands keep on the host are not
+//! counted, since they do not come from the pools; the report of a run includes the staging rings.
 //!
 //! Placement does not consider memory. If the cheapest plan does not fit, the planner tries a plan with everything on
 //! the host and a plan with everything on the device. It takes the cheaper one that fits, with a warning. If no plan

@@ -5,11 +5,12 @@
 //!
 //! The construction, per frame:
 //! - node v: s->v is the CPU cost of v and v->t its GPU cost, infinite for an excluded space;
-//! - output u, with two vertices d and a of its own: u->d is the cost of a download and a->u the cost of an upload. For
-//!   every consumer c, d->c and c->a are infinite, so that all consumers share one transfer in each direction;
+//! - output u, with two vertices d and a of its own: u->d is the cost of a download and a->u the cost of an upload, and
+//!   for every consumer c, d->c and c->a are infinite, so that all consumers share one transfer in each direction;
 //! - fusible wire u->v: v's costs assume that the wire is fused, and breaking the wire costs v's saving on the side
 //!   where v ends up;
-//! - device work, with one vertex g: v->g is infinite for every node v, and g->t is the cost of one submit;
+//! - device work, with one vertex g: v->g is infinite for every node v that may run on the GPU, and g->t is the cost of
+//!   one submit;
 //! - an explicit transfer is pinned on both sides, so its cost is already paid and other consumers of the output use
 //!   the transfer for free.
 //!
@@ -126,7 +127,8 @@ fn finite(costs: &Costs) -> u64 {
     pairs.chain(savings).chain(transfers).sum::<u64>() + costs.submit
 }
 
-/// The space of each node if every node that can runs in the preferred space. A plan is compared with these extremes.
+/// The space of each node if nodes run in the preferred space wherever that is allowed. A plan is compared with these
+/// extremes.
 pub(super) fn extreme(net: &Net<'_>, offered: &[SpaceSet], prefer: Space) -> Vec<Space> {
     (0..net.nodes.len())
         .map(|at| match net.nodes[at].entry.transfer {

@@ -47,7 +47,7 @@ pub(super) fn tags(graph: &Graph, net: &Net<'_>) -> Tagged {
     tagged
 }
 
-/// For each node, whether a path through lead inputs only leads from it to a sink that writes tags.
+/// For each node, whether a path of lead inputs connects it with a later sink that writes tags.
 fn leads_to_header(net: &Net<'_>) -> Vec<bool> {
     let mut written = vec![false; net.nodes.len()];
     for at in (0..net.nodes.len()).rev() {

@@ -7,8 +7,8 @@
 //! an inserted transfer has two rings. If an upload has a single consumer, the policy of its link applies before the
 //! upload, so that no frame is uploaded only to be dropped.
 //!
-//! Invariants: the rings of a link together have at least the link's depth. Consumers that share a transfer share its
-//! ring.
+//! Invariants: the rings of a link together have at least the link's depth. Consumers that share a transfer share the
+//! ring into it.
 
 use crate::catalog::TransferDirection;
 use crate::plan::{PlannedRing, Unit};
@@ -132,8 +132,8 @@ impl WiringBuilder<'_> {
                         self.ring((from, output), (carrier, 0), before, before.0)
                     });
                     fed[transfer] = Some(outer);
-                    // The policy of a single consumer applies before the upload, so that no frame is uploaded only to
-                    // be dropped.
+                    // If the upload has a single consumer, the link's policy applies before the upload, so that no
+                    // frame is uploaded only to be dropped.
                     let alone = !down && layout.transfers[transfer].wires.len() == 1;
                     let after = if alone { (Policy::Lossless, 0) } else { own };
                     vec![outer, self.ring((carrier, 0), (to, input), after, own.0)]

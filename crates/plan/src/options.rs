@@ -60,14 +60,15 @@ pub struct RunOptions {
     pub nominal_time: bool,
     /// Lets handlers follow changes to the files that they are made from, such as shaders.
     pub watch: bool,
-    /// How long the device may take for one submission before it counts as hung. Defaults to 10 s.
+    /// How long the device may take for one submission before the device counts as hung. Defaults to 10 s.
     pub time_limit_ms: Option<u64>,
     /// Defaults to [`OnLoss::Reopen`].
     pub on_loss: OnLoss,
     /// Delay before the next attempt to open a device that could not be reopened. The delay defaults to 1 s and doubles
     /// with each attempt.
     pub away_ms: Option<u64>,
-    /// Destroys the device each time the number of frames that it has received reaches one of these, to test `on_loss`.
+    /// Destroys the device each time the number of frames that it has received reaches one of these numbers, to test
+    /// `on_loss`.
     pub lose_device_at: Vec<u64>,
     /// Computes every band of rows on the host this many times, to test placement.
     #[doc(hidden)]

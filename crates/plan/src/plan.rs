@@ -73,7 +73,7 @@ pub struct PlannedLink {
     pub to: PortAt,
     /// The space in which the producer stores its frames.
     pub from_space: Space,
-    /// The space in which the consumer reads them. Differs from `from_space` exactly if there is a transfer.
+    /// The space in which the consumer reads the frames. Differs from `from_space` exactly if there is a transfer.
     pub space: Space,
     pub content: Content,
     /// Other properties of the stream, from the header of its source.

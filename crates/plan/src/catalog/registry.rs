@@ -1,8 +1,9 @@
-//! The catalogue: finds entries by name and refuses malformed ones.
+//! The catalogue: finds entries by name and refuses malformed entries.
 //!
 //! A source and a sink may share a name; the graph chooses between them by how the handler is linked.
 //!
-//! Invariants: a name has at most one entry with inputs and one without. Iteration is ordered by family and name.
+//! Invariants: a name has at most one entry with inputs and one entry without inputs. Iteration is ordered by family
+//! and name.
 
 use std::collections::BTreeSet;
 

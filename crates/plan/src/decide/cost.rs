@@ -2,9 +2,9 @@
 //!
 //! The cost of a node is its arithmetic (`compute`) plus its pass over memory (`pass`), which includes a call on the
 //! host or dispatches on the device. Fusing a wire saves a store, a load and one call or dispatch, less the work that a
-//! stencil would have to repeat. Two fused byte tables cost as much as one table. The rate of a handler is its own if
-//! the profile has one, otherwise that of its class. On the host, a kernel uses as many threads as its rows have bands,
-//! and a handler without a kernel uses one thread. On the device, drawing tests every pixel.
+//! stencil would have to repeat. Two fused byte tables cost as much as one table. The profile gives a rate for each
+//! class of work, and may give a handler a rate of its own. On the host, a kernel uses as many threads as its rows have
+//! bands, and a handler without a kernel uses one thread. On the device, drawing tests every pixel.
 //!
 //! The cost of a plan is the time of all its steps one after another, each with all threads that the step can use. If
 //! lanes run in parallel, the frame rate is higher than this cost suggests. If the host's cores also act as the device,

@@ -53,7 +53,7 @@ fn per_second(rate: Option<Rate>) -> f64 {
 }
 
 /// Extra latency of joins if sources run at different rates. If an input is not the lead, the join can only use a frame
-/// of this input after the next one has arrived, up to one period of the slowest source later.
+/// of this input after the next frame has arrived, up to one period of the slowest source later.
 fn slack_seconds(net: &Net<'_>) -> f64 {
     let sources = net.nodes.iter().filter(|n| n.entry.inputs.is_empty());
     let rates: Vec<Option<Rate>> = sources.flat_map(|n| &n.outputs).map(Content::rate).collect();

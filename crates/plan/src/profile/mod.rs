@@ -84,9 +84,10 @@ pub struct GpuProfile {
     pub variants: Variants,
 }
 
-/// Million units of work per second: one figure per [`Class`], and one for each handler that was measured separately.
-/// On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, on which such handlers run. The other
-/// figures are those of all threads together, and a handler without a kernel gets one thread's share.
+/// Million units of work per second: one figure per [`Class`], and a figure for each handler that was measured
+/// separately. On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, because such handlers run
+/// on one thread. The other figures are those of all threads together, and a handler without a kernel gets one thread's
+/// share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {

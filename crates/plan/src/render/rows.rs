@@ -16,13 +16,13 @@ pub(super) struct PlanRow<'a> {
     pub(super) group: Option<usize>,
     /// Cost per frame, including the pass over memory.
     pub(super) cost_ns: u64,
-    /// Its output, if it has one.
+    /// The row's output, if there is one.
     pub(super) out: Option<&'a Content>,
-    /// The handlers of other rows that feed it, in order.
+    /// The handlers of other rows that feed this row, in order.
     pub(super) fed_by: BTreeSet<usize>,
-    /// True if only the row above feeds it.
+    /// True if only the row above feeds this row.
     pub(super) follows: bool,
-    /// The transfers to show before it.
+    /// The transfers to show before this row.
     pub(super) transfers: Vec<usize>,
 }
 

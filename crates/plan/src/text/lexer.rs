@@ -1,6 +1,6 @@
 //! The lexer: turns the text of a pipeline into words, settings, links and separators.
 //!
-//! It handles quoting, escapes, comments and line ends. The lexer does not know kinds or names: `blur` and `2.5` are
+//! The lexer handles quoting, escapes, comments and line ends. It does not know kinds or names: `blur` and `2.5` are
 //! both words. It works on winnow's located stream and does its own error recovery, because one mistake must not hide
 //! the next.
 //!
@@ -39,7 +39,7 @@ pub(super) struct LexToken<'a> {
     pub(super) at: Range<usize>,
 }
 
-/// Yields tokens one by one. They are never collected, because a text can have millions.
+/// Yields tokens one by one. They are never collected, because a text can have millions of tokens.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     input: LocatingSlice<&'a str>,

@@ -12,8 +12,8 @@ use crate::words::{OnError, Policy};
 ///
 /// Reading the result gives the same graph, provided that the graph has at least one handler, that its kinds, keys,
 /// ports and names satisfy [`is_name`](crate::is_name), that its names are unique, and that its depths are in range.
-/// Only the builder can make a link with a depth but without a policy. Neither text form can express such a link, so it
-/// is printed with the policy `lossless`, which waits instead of dropping frames.
+/// Only the builder can make a link with a depth but without a policy. Neither text form can express such a link, so
+/// the link is printed with the policy `lossless`, which waits instead of dropping frames.
 pub fn write_text(spec: &GraphSpec) -> String {
     let mut out = String::new();
     print(spec, &mut out).expect("writing to a string cannot fail");

@@ -156,7 +156,8 @@ impl<'a> Waits<'a> {
             let ring = Waits::ring(depth, 0, lossy);
             return Retained { newest: ring.newest + after.newest, picked: after.picked, ..Retained::default() };
         }
-        // A frame read on the device is in use until its submission has finished; `memory` counts it there.
+        // A frame read on the device is in use until its submission has finished; `memory` counts the frame with its
+        // submission.
         let hand = match self.net.nodes[to].entry.transfer {
             _ if self.least => 0,
             Some(TransferDirection::Up) => self.batch,

@@ -1,15 +1,17 @@
 //! The planner: decides where each handler of a pipeline runs and where each frame is stored, and explains why.
 //!
-//! A pipeline passes through these modules in order:
+//! The modules, from the vocabulary to the printed plan:
 //!
 //! - `words`: spaces, formats, sizes, rates, content, capability sets ([`Caps`]) and policies.
-//! - [`catalog`]: entries, the static descriptions of handlers; their settings; what a probe can find out about files.
+//! - [`catalog`]: entries (the static descriptions of handlers), their settings, and what a probe can find out about
+//!   files.
 //! - `graph`: [`GraphSpec`] as written, [`Graph`] as checked.
 //! - `options`: [`RunOptions`], all options of a run with their defaults.
-//! - `text`: the pipeline grammar and TOML, reading and printing; [`Mistake`] and how it is displayed.
+//! - `text`: reads and prints graphs in the pipeline grammar and as TOML, and displays each [`Mistake`].
 //! - `profile`: the performance figures of a machine, read from and written as TOML.
 //! - `decide`: the planner, one file per step.
-//! - `plan`: the decision as data. `render`: the plan as text, JSON, DOT or Mermaid.
+//! - `plan`: the plan, which holds every decision as data.
+//! - `render`: the plan as text, JSON, DOT or Mermaid.
 //!
 //! Invariants: the same graph and the same profile give the same plan, byte for byte. The crate does no I/O, starts no
 //! threads, reads no clock and knows no device.

@@ -1,7 +1,7 @@
 //! All options of a run besides the graph itself, with their defaults.
 //!
-//! The planner, the runtime, the program and bindings share this one type. It is plain data, so that a request can be
-//! built, cloned and sent from anywhere. Choosing an adapter is not part of it.
+//! The planner, the runtime, the program and bindings share this one type. It is plain data, so that options can be
+//! built, cloned and sent from anywhere. The choice of an adapter is not part of the options.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::words::{Rate, Space};
 /// What to do when the device is lost during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnLoss {
-    /// Reopens the device. If that fails, the CPU takes over, and the run returns to the device when it can be opened.
+    /// Reopens the device. If reopening fails, the CPU takes over, and the run returns to the device when the device
+    /// can be opened again.
     #[default]
     Reopen,
     /// The CPU takes over for the rest of the run.
@@ -30,7 +31,7 @@ pub enum OnLoss {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct RunOptions {
-    /// Places every handler in this space if it has an implementation for it. By default costs decide.
+    /// If set, every handler that has an implementation for this space runs in it. By default costs decide.
     pub only: Option<Space>,
     /// Spaces that handlers are pinned to, by handler name.
     pub pins: BTreeMap<String, Space>,
@@ -48,24 +49,26 @@ pub struct RunOptions {
     pub pace: Option<Rate>,
     /// Ends every source after this many frames.
     pub frames: Option<u64>,
-    /// Ends the run after this many milliseconds. This counts as an intended end: files are finished.
+    /// Ends the run after this many milliseconds. This counts as an intended end, so files are finished.
     pub longest_ms: Option<u64>,
     /// Limit on the bytes of frames in host memory. Defaults to what the plan needs plus some slack.
     pub cpu_memory_bytes: Option<u64>,
     /// Limit on the bytes of frames in device memory. Defaults to what the plan needs plus some slack.
     pub gpu_memory_bytes: Option<u64>,
-    /// Gives frames the times of the plan instead of measured ones, so that a run can be repeated exactly.
+    /// Gives frames times that are computed from their rate instead of measured times, so that a run can be repeated
+    /// exactly.
     pub nominal_time: bool,
     /// Lets handlers follow changes to the files that they are made from, such as shaders.
     pub watch: bool,
-    /// How long the device may take for one submission before it counts as hung. Defaults to 10 s.
+    /// How long the device may take for one submission before the device counts as hung. Defaults to 10 s.
     pub time_limit_ms: Option<u64>,
     /// Defaults to [`OnLoss::Reopen`].
     pub on_loss: OnLoss,
-    /// Delay before the next attempt to open a device that could not be reopened. Defaults to 1 s and doubles with each
-    /// attempt.
+    /// Delay before the next attempt to open a device that could not be reopened. The delay defaults to 1 s and doubles
+    /// with each attempt.
     pub away_ms: Option<u64>,
-    /// Destroys the device when it has received this many frames, to test `on_loss`.
+    /// Destroys the device each time the number of frames that it has received reaches one of these numbers, to test
+    /// `on_loss`.
     pub lose_device_at: Vec<u64>,
     /// Computes every band of rows on the host this many times, to test placement.
     #[doc(hidden)]
@@ -156,8 +159,9 @@ impl RunOptions {
         RunOptions { longest_ms: Some(longest_ms), ..self }
     }
 
-    /// Limits the bytes of frames in one space. A run that needs more waits for memory as long as waiting can help.
-    /// Otherwise it ends with an error that names the holders of the memory. Staging memory is not counted.
+    /// Limits the bytes of frames in one space. A run that needs more waits for memory as long as waiting can help. If
+    /// waiting cannot help, the run ends with an error that names the holders of the memory. Staging memory is not
+    /// counted.
     #[must_use]
     pub fn memory_bytes(mut self, space: Space, bytes: u64) -> Self {
         match space {

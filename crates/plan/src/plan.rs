@@ -1,7 +1,7 @@
 //! The plan: every decision about a graph, as one value.
 //!
-//! `decide` fills it in and `render` prints it. It holds the space and format of each link, transfers, fusion groups,
-//! lanes, units, rings, segments, depths, memory and cost. The engine adds nothing to these decisions.
+//! `decide` fills in the plan and `render` prints it. The plan holds the space and format of each link, transfers,
+//! fusion groups, lanes, units, rings, segments, depths, memory and cost. The engine adds nothing to these decisions.
 //!
 //! Invariants: indices point into the lists of the same plan. Handlers are in running order: each after its producers.
 
@@ -20,7 +20,7 @@ pub struct Plan {
     /// Every kernel with the handlers that are fused into it.
     pub groups: Vec<FusionGroup>,
     pub lanes: Vec<PlannedLane>,
-    /// One per node of the engine: first handlers by fusion group, then inserted transfers.
+    /// One unit per node of the engine: first the units with handlers, then the inserted transfers.
     pub units: Vec<Unit>,
     pub rings: Vec<PlannedRing>,
     pub memory: PlannedMemory,
@@ -31,9 +31,9 @@ pub struct Plan {
     /// Estimated cost of one frame, summed over all lanes.
     pub cost_ns: u64,
     pub alternatives: Alternatives,
-    /// Transfers and their causes, limits that were hit, estimates that were used.
+    /// Automatic transfers and their causes, exceeded limits of the device, and problems with pace or memory.
     pub warnings: Vec<String>,
-    /// Tags of a stream's header that a handler cannot keep.
+    /// Tags of a stream's header that a handler cannot keep or does not respect.
     pub notes: Vec<String>,
 }
 
@@ -52,9 +52,10 @@ pub struct PlannedHandler {
     pub lane: usize,
     /// `None` for a handler without a kernel.
     pub group: Option<usize>,
-    /// Compute cost per frame, without the pass over memory that its fusion group shares.
+    /// Cost of the handler's arithmetic per frame. [`FusionGroup::pass_ns`] is the cost of the pass over memory.
     pub cost_ns: u64,
-    /// Bytes of small data that its kernel reads on the device. 0 on the host, which keeps them in the parameters.
+    /// Bytes of small data, such as a table, that the handler's kernel reads on the device. 0 on the host, where small
+    /// data are part of the parameters.
     pub small_bytes: u64,
 }
 
@@ -72,7 +73,7 @@ pub struct PlannedLink {
     pub to: PortAt,
     /// The space in which the producer stores its frames.
     pub from_space: Space,
-    /// The space in which the consumer reads them. Differs from `from_space` exactly if there is a transfer.
+    /// The space in which the consumer reads the frames. Differs from `from_space` exactly if there is a transfer.
     pub space: Space,
     pub content: Content,
     /// Other properties of the stream, from the header of its source.
@@ -82,7 +83,8 @@ pub struct PlannedLink {
     pub depth: u32,
     /// Index of the transfer that the link crosses.
     pub transfer: Option<usize>,
-    /// Indices of the rings that its frames pass: two around an inserted transfer, none inside a unit.
+    /// Indices of the rings that the link's frames pass: two around an inserted transfer, none inside a unit, otherwise
+    /// one.
     pub rings: Vec<usize>,
 }
 
@@ -96,7 +98,7 @@ pub struct Transfer {
     pub bytes: u64,
     /// Estimated cost per frame.
     pub est_ns: u64,
-    /// True if the user wrote it as `upload` or `download`.
+    /// True if the user wrote the transfer as `upload` or `download`.
     pub explicit: bool,
 }
 
@@ -130,10 +132,11 @@ pub struct Unit {
     /// In running order; empty for an inserted transfer.
     pub handlers: Vec<usize>,
     pub lane: usize,
-    /// The inputs that are fed from other units, as (handler, port). Empty for an inserted transfer, which has one
-    /// input.
+    /// The inputs that no handler of the unit feeds, as indices of (handler, input). Empty for an inserted transfer,
+    /// which has one input.
     pub inputs: Vec<(usize, usize)>,
-    /// Index of the transfer that it performs: an inserted one, or the user's own `upload` or `download`.
+    /// Index of the transfer that the unit performs. The transfer is inserted, or is the user's own `upload` or
+    /// `download`.
     pub transfer: Option<usize>,
 }
 
@@ -157,7 +160,7 @@ pub struct PlannedRing {
     pub policy: Policy,
     /// Capacity in frames; 0 if both ends run in one segment.
     pub depth: u32,
-    /// Policy of the whole link. The consumer needs it to know whether more frames can arrive.
+    /// Policy of the whole link. The consumer needs this policy to know whether more frames can arrive.
     pub link_policy: Policy,
 }
 
@@ -168,7 +171,7 @@ pub struct PlannedRing {
 pub struct PlannedMemory {
     pub gpu_bytes: u64,
     pub cpu_bytes: u64,
-    /// The host's frames by size. A pipeline allocates them before the first is used.
+    /// Frames in host memory, by size. A pipeline allocates all of them before it uses the first.
     pub host_frames: Vec<PooledFrames>,
 }
 
@@ -185,7 +188,7 @@ pub struct PooledFrames {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Alternatives {
     pub cpu_ns: Option<u64>,
-    /// With every handler on the device that has an implementation for it.
+    /// The cost if every handler that has an implementation for the device runs on the device.
     pub gpu_ns: Option<u64>,
 }
 
@@ -208,13 +211,13 @@ impl Plan {
         self.handlers.iter().find(|h| h.name == name)
     }
 
-    /// The negotiated content of an input; `None` if it is not linked.
+    /// The negotiated content of an input; `None` if the input is not linked.
     pub fn input(&self, handler: &str, port: &str) -> Option<Negotiated<'_>> {
         let link = self.links.iter().find(|l| self.is(l.to, handler, port))?;
         Some(Negotiated { space: link.space, content: &link.content })
     }
 
-    /// The negotiated content of an output; `None` if it is not linked.
+    /// The negotiated content of an output; `None` if the output is not linked.
     pub fn output(&self, handler: &str, port: &str) -> Option<Negotiated<'_>> {
         let link = self.links.iter().find(|l| self.is(l.from, handler, port))?;
         Some(Negotiated { space: link.from_space, content: &link.content })

@@ -1,4 +1,4 @@
-//! Readable errors from `main`: returning one with `?` prints it by `Debug`.
+//! Readable errors from `main`: if `main` returns an error, Rust prints it with `Debug`, not with `Display`.
 
 /// Makes `Debug` of these errors print the same text as `Display`.
 #[doc(hidden)]

@@ -1,8 +1,8 @@
 //! Entries: static descriptions of handlers, readable without an instance.
 //!
 //! The parser, the planner, `inspect` and the docs all read the same entry: ports, settings, spaces, kernel, work,
-//! latency and rate. An entry is `'static` data. Anything that depends on settings is a rule over them, not code with
-//! state.
+//! latency and rate. An entry is `'static` data. A property that depends on settings is a rule over these settings, not
+//! code with state.
 
 use std::fmt;
 
@@ -19,43 +19,44 @@ pub struct Entry {
     pub family: Family,
     /// One line of help.
     pub about: &'static str,
-    /// A pipeline that uses it.
+    /// A pipeline that uses the handler.
     pub example: &'static str,
     /// The first input is the lead unless the `lead` setting names another.
     pub inputs: &'static [Input],
     pub outputs: &'static [Output],
-    /// Its own settings. Every handler also has `name` and `on-error`; with several inputs also `lead` and `until`.
+    /// The handler's own settings. Every handler also has `name` and `on-error`, and a handler with several inputs has
+    /// `lead` and `until`.
     pub settings: &'static [Setting],
     /// The setting that may be given without its key.
     pub bare: Option<&'static str>,
-    /// Groups of settings; exactly one of each group must be given.
+    /// Groups of settings; exactly one setting of each group must be given.
     pub one_of: &'static [&'static [&'static str]],
-    /// True if it accepts settings that are not declared here, such as those of a user's shader.
+    /// True if the handler accepts settings that are not declared here, such as those of a user's shader.
     pub open_settings: bool,
-    /// The spaces that it has an implementation for. One implementation uses one space on all its ports.
+    /// The spaces that the handler has an implementation for. An implementation uses the same space on all ports.
     pub spaces: &'static [Space],
-    /// The kernel that computes its frames.
+    /// The kernel that computes the handler's frames.
     pub kernel: KernelRule,
     pub work: Work,
-    /// Other work if a setting has a given word: `(setting, word, work)`.
+    /// The work instead of `work` if a setting has a given word, as `(setting, word, work)`.
     pub work_when: &'static [(&'static str, &'static str, Work)],
     /// Refuses settings that are valid one by one but contradict each other; returns the message.
     pub check: fn(&SettingValues) -> Result<(), String>,
-    /// The size of the small data that its kernel reads on the device (a table, glyphs, a logo); `None` if it reads
-    /// none. All small data of a fused kernel share one buffer.
+    /// The size of the small data that the handler's kernel reads on the device, such as a table, glyphs or a logo;
+    /// `None` without small data. All small data of a fused kernel share one buffer.
     pub small: Option<SmallBytes>,
-    /// True if its function is a table of bytes. Two such functions next to each other in a kernel become one.
+    /// True if the handler's function is a table of bytes. Two tables next to each other in a kernel become one table.
     pub folds: bool,
-    /// Frames that it holds back. The image leaves this many frames later, under the number and time of the current
-    /// frame.
+    /// Frames that the handler holds back. An image leaves the handler this many frames later, with the number and time
+    /// of the frame that arrives then.
     pub delay: Frames,
-    /// If this holds, delayed frames keep their own numbers and times, and therefore arrive late.
+    /// Under this condition delayed frames keep their own numbers and times, and so arrive late.
     pub keeps_times: When,
-    /// It passes one frame in this many.
+    /// The handler passes one frame in this many.
     pub every: Frames,
     /// True if the result of a frame depends on earlier frames.
     pub stateful: bool,
-    /// True if it waits for the outside world. It then gets its own lane.
+    /// True if the handler waits for the outside world. Such a handler gets its own lane.
     pub blocking: bool,
     /// True for a source that cannot be made to wait.
     pub live: bool,
@@ -66,12 +67,12 @@ pub struct Entry {
     pub keeps_lines: fn(&SettingValues, Option<KernelDesc>) -> bool,
     /// True for a sink that writes stream tags into a header.
     pub writes_tags: bool,
-    /// The direction, if it is an explicit transfer.
+    /// The direction of an explicit transfer; `None` for other handlers.
     pub transfer: Option<TransferDirection>,
 }
 
-/// Entries are equal if they have the same name and both or neither have inputs; a catalogue keeps this pair unique.
-/// Addresses cannot be compared, because each use of a constant may have its own address.
+/// Entries are equal if they have the same name and either both or neither have inputs. No two entries of a catalogue
+/// are equal. Addresses cannot be compared, because each use of a constant may have its own address.
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
         (self.name, self.inputs.is_empty()) == (other.name, other.inputs.is_empty())
@@ -177,7 +178,7 @@ impl PortMedia {
 pub struct Input {
     pub name: &'static str,
     pub media: PortMedia,
-    /// True if it must be linked.
+    /// True if the input must be linked.
     pub required: bool,
 }
 
@@ -213,7 +214,7 @@ impl Output {
 /// The rule for an output's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatRule {
-    /// The declared list; among several formats the one that avoids the most conversions.
+    /// A format of the declared list. Among several formats, the one that needs the fewest conversions.
     Declared,
     /// The lead input's format.
     Input,
@@ -232,10 +233,11 @@ pub enum SizeRule {
     Setting(&'static str),
     /// The value of this setting if given, otherwise the lead input's size.
     SettingOrInput(&'static str),
-    /// The first setting if given, otherwise the lead input's size times the second, rounded, at least 1.
+    /// The value of the first setting if given, otherwise the lead input's size times the second setting. Each side is
+    /// rounded and at least 1.
     SettingOrScaled(&'static str, &'static str),
-    /// The third setting: a rectangle of the lead input at the position given by the first two. It must lie within the
-    /// input.
+    /// The value of the third setting, as the size of a rectangle of the lead input. The first two settings are the
+    /// rectangle's position. The rectangle must lie within the input.
     Cut(&'static str, &'static str, &'static str),
     /// The lead input's size, with width and height swapped if this setting is 90 or 270.
     Turned(&'static str),
@@ -348,18 +350,19 @@ impl Work {
 /// Units of work on one frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Units {
-    /// This many per pixel of the output (of the lead input for sinks).
+    /// This many units per pixel of the output, or of the lead input for sinks.
     PerPixel(f64),
-    /// This many per pixel, depending on settings.
+    /// This many units per pixel, depending on settings.
     PerPixelBy(fn(&SettingValues) -> f64),
-    /// This many per frame, depending on settings and the sizes of the lead input and the output. For handlers that
-    /// touch only a part of a frame, or read more than they write. A handler without one of the two gets the other
-    /// twice.
+    /// This many units per frame, depending on settings and the sizes of the lead input and the output. Used for
+    /// handlers that touch only a part of a frame, or read more than they write. Without an input, the function gets
+    /// the output's size twice; without an output, it gets the input's size twice.
     PerFrameBy(fn(&SettingValues, Size, Size) -> f64),
 }
 
 impl Entry {
-    /// A filter with one video input and output, both implementations and a pixel function. Most entries start from it.
+    /// A filter with one video input, one video output, an implementation for each space and a pointwise kernel. Most
+    /// entries start from this entry.
     pub const FILTER: Entry = Entry {
         name: "",
         family: Family::Filter,
@@ -449,7 +452,7 @@ impl Entry {
         if self.keeps_times.under(settings) { self.delay.under(settings) } else { 0 }
     }
 
-    /// True if it has an implementation for this space.
+    /// True if the handler has an implementation for this space.
     pub fn offers(&self, space: Space) -> bool {
         self.spaces.contains(&space)
     }

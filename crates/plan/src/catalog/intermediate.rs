@@ -4,14 +4,14 @@
 
 use crate::words::Size;
 
-/// The domain of the first of two dispatches. It stores one element per position.
+/// The domain of the first of two dispatches. The first dispatch stores one element per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntermediateExtent {
     /// Every pixel of the source.
     Source,
     /// As wide as the output and as high as the source: rows are resampled first.
     Across,
-    /// The source's columns, one element each.
+    /// One element per column of the source.
     Columns,
 }
 

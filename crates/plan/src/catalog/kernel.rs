@@ -7,12 +7,12 @@ use crate::words::Size;
 
 use super::{IntermediateExtent, SettingValues};
 
-/// The access pattern of a kernel, which decides what it can be fused with.
+/// The access pattern of a kernel. It decides which other kernels can be fused with this kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelKind {
     /// Produces pixels without an input.
     Generator,
-    /// Reads one pixel and writes one at the same position.
+    /// Reads one pixel and writes one pixel at the same position.
     Pointwise,
     /// Reads one pixel from another position; may change the size.
     Gather,
@@ -42,11 +42,11 @@ impl KernelKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelDesc {
     pub kind: KernelKind,
-    /// Dispatches if it is not fused.
+    /// Dispatches if the kernel is not fused.
     pub dispatches: u32,
     /// The extent of the intermediate between its two dispatches.
     pub keeps: Option<IntermediateExtent>,
-    /// How often each output pixel evaluates a run of pixel functions fused before it.
+    /// How often each output pixel evaluates the pixel functions that are fused before this kernel.
     pub reads_per_pixel: u32,
 }
 
@@ -56,7 +56,8 @@ impl KernelDesc {
     pub const POINTWISE: KernelDesc = KernelDesc { kind: KernelKind::Pointwise, ..KernelDesc::ONE };
     pub const GATHER: KernelDesc = KernelDesc { kind: KernelKind::Gather, ..KernelDesc::ONE };
     pub const OPAQUE: KernelDesc = KernelDesc::ONE;
-    /// First a dispatch over whole columns, then one that uses their results and changes pixels in place.
+    /// First a dispatch over whole columns, then a second dispatch that uses the columns' results and changes pixels in
+    /// place.
     pub const REDUCTION: KernelDesc = KernelDesc {
         kind: KernelKind::Reduction,
         dispatches: 2,
@@ -69,7 +70,7 @@ impl KernelDesc {
         KernelDesc { kind: KernelKind::Stencil, reads_per_pixel, ..KernelDesc::ONE }
     }
 
-    /// A horizontal and a vertical pass with a 16-bit intermediate, of about this many reads each.
+    /// A horizontal and a vertical pass of about this many reads each, with a 16-bit intermediate between them.
     pub const fn separable(reads_per_pixel: u32) -> KernelDesc {
         KernelDesc {
             kind: KernelKind::Stencil,
@@ -90,7 +91,7 @@ impl KernelDesc {
     }
 
     /// True if each output pixel depends only on the input pixel at its position and on whole-frame results. The host
-    /// can then write it over the input.
+    /// can then write the output over the input.
     pub fn works_in_place(&self) -> bool {
         self.kind == KernelKind::Pointwise || self.keeps == Some(IntermediateExtent::Columns)
     }
@@ -99,7 +100,7 @@ impl KernelDesc {
 /// The rule for a handler's kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum KernelRule {
-    /// No kernel: it moves, holds, reads or writes frames.
+    /// No kernel: the handler moves, holds, reads or writes frames.
     None,
     Always(KernelDesc),
     /// This kernel, with the number of reads per pixel depending on settings.

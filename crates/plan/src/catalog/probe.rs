@@ -8,7 +8,7 @@ use crate::words::{Format, Rate, Size, StreamTags};
 
 use super::{Entry, KernelDesc, SettingValues, Value, ValueType};
 
-/// The properties found in a source's header. Missing ones may come from settings.
+/// The properties found in a source's header. Missing properties may come from settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Probed {
     pub format: Option<Format>,
@@ -33,7 +33,7 @@ pub struct ProbeError {
 pub struct DeclaredShader {
     pub kernel: KernelDesc,
     pub settings: Vec<DeclaredSetting>,
-    /// The text that was read. The planned text is the one that runs, even if the file changes later.
+    /// The text that was read. A run starts with this text, even if the file has changed since.
     pub text: Arc<str>,
 }
 
@@ -83,7 +83,7 @@ pub trait SourceProbe {
         None
     }
 
-    /// Reads the shader of a handler with open settings; `None` if this probe cannot.
+    /// Reads the shader of a handler with open settings; `None` if this probe cannot read shaders.
     fn declared(&self, _entry: &Entry, _settings: &SettingValues) -> Result<Option<DeclaredShader>, DeclareError> {
         Ok(None)
     }

@@ -1,8 +1,9 @@
-//! The catalogue: finds entries by name and refuses malformed ones.
+//! The catalogue: finds entries by name and refuses malformed entries.
 //!
 //! A source and a sink may share a name; the graph chooses between them by how the handler is linked.
 //!
-//! Invariants: a name has at most one entry with inputs and one without. Iteration is ordered by family and name.
+//! Invariants: a name has at most one entry with inputs and one entry without inputs. Iteration is ordered by family
+//! and name.
 
 use std::collections::BTreeSet;
 
@@ -39,8 +40,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Registers an entry. One name may be used by a source and by a handler with inputs, such as `y4m`, but not by
-    /// more.
+    /// Registers an entry. A source and a handler with inputs may share a name, such as `y4m`; no other two entries
+    /// may.
     pub fn add(&mut self, entry: &'static Entry) -> Result<(), EntryError> {
         validate(entry).map_err(|problem| EntryError { entry: entry.name, problem })?;
         if self.named(entry.name).any(|e| e.inputs.is_empty() == entry.inputs.is_empty()) {
@@ -53,8 +54,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Makes this entry the converter that the planner inserts between different formats. It must be registered and
-    /// have a setting called `format` that sets its output format.
+    /// Makes this entry the converter that the planner inserts between different formats. The entry must be registered
+    /// and have a setting called `format` that sets its output format.
     pub fn set_converter(&mut self, name: &str) -> Result<(), EntryError> {
         let converts = |e: &&Entry| {
             let by_setting = |o: &Output| o.format == FormatRule::Setting("format") && o.size == SizeRule::Input;
@@ -85,23 +86,25 @@ impl Catalog {
         self.entries.iter().copied()
     }
 
-    /// The entries of this name: usually one; two if a source and a sink share it.
+    /// The entries of this name: usually one, or two if a source and a sink share the name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'static Entry> + 'a {
         self.entries.iter().copied().filter(move |e| e.name == name)
     }
 
-    /// The entry of this name for a handler with (`fed`) or without incoming links.
+    /// The entry of this name; `fed` is true for a handler with incoming links. If only one entry has this name, `fed`
+    /// does not matter.
     pub fn find(&self, name: &str, fed: bool) -> Option<&'static Entry> {
         self.named(name).find(|e| e.inputs.is_empty() != fed).or_else(|| self.named(name).next())
     }
 
-    /// The known name most similar to this one; `None` if none is similar.
+    /// The known name most similar to this one; `None` if no name is similar.
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         nearest(name, self.entries.iter().map(|e| e.name))
     }
 }
 
-/// The candidate most similar to the word, the earlier one of equals; `None` if no candidate is similar.
+/// The candidate most similar to the word, or the first of several that are equally similar; `None` if no candidate is
+/// similar.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing megabytes of hostile input would take quadratic time.
     if word.len() > 64 {

@@ -19,8 +19,8 @@ pub struct Setting {
     pub about: &'static str,
 }
 
-/// Declares a setting in one line: the constructor gives the type, the methods what differs from a required setting
-/// that is read at the start.
+/// Declares a setting in one line. A constructor gives the type of a required setting that is read at the start; the
+/// methods change the other properties.
 ///
 /// ```
 /// use vramp_plan::catalog::Setting;
@@ -78,13 +78,13 @@ impl Setting {
         Setting::of(name, ValueType::Format, about)
     }
 
-    /// The value if it is not given, in its text form.
+    /// Sets the default value, in its text form.
     #[must_use]
     pub const fn default(self, text: &'static str) -> Setting {
         Setting { fallback: Fallback::Is(text), ..self }
     }
 
-    /// Makes it optional, without a value if it is not given.
+    /// Makes the setting optional: it has no value if it is not given.
     #[must_use]
     pub const fn optional(self) -> Setting {
         Setting { fallback: Fallback::Unset, ..self }
@@ -110,7 +110,7 @@ pub enum ValueType {
         min: i64,
         max: i64,
     },
-    /// An odd whole number. 0 is also accepted if it means automatic.
+    /// An odd whole number. If `zero` is true, 0 is also accepted and means automatic.
     Odd {
         max: i64,
         zero: bool,
@@ -163,7 +163,7 @@ impl PathUse {
 pub enum Fallback {
     /// The setting must be given.
     Required,
-    /// No value: the handler works without it or finds the value out.
+    /// No value: the handler works without a value or finds one out.
     Unset,
     /// This value in its text form.
     Is(&'static str),
@@ -260,7 +260,7 @@ impl ValueType {
         }
     }
 
-    /// The valid words if there is a closed list. Used to suggest the nearest one.
+    /// The valid words if there is a closed list, otherwise none. Messages suggest the nearest word.
     pub fn words(&self) -> Vec<&'static str> {
         match *self {
             ValueType::Choice(words) => words.to_vec(),
@@ -281,7 +281,7 @@ fn range<T: PartialEq + fmt::Display + Copy>(min: T, max: T, lowest: T, highest:
 }
 
 fn number(text: &str) -> Option<f64> {
-    // Rust also parses "inf", "nan" and "infinity". A number starts with a digit, a sign or a point.
+    // Rust also parses "inf", "nan" and "infinity". A number has only digits, signs, points and exponents.
     let plain = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     plain.then(|| text.parse().ok()).flatten().filter(|n: &f64| n.is_finite())
 }

@@ -1,4 +1,5 @@
-//! Step 11: the warnings of a plan: its automatic transfers, their causes, and which changes would avoid them.
+//! Step 11: writes the warnings of a plan. They name the automatic transfers, the cause of each transfer and a change
+//! that would avoid it. Other warnings name exceeded limits of the device and a pace that the plan cannot keep.
 //!
 //! If an option, a pin or a handler confined to one space causes a transfer, the graph is planned again without that
 //! cause. The saving in the warning is the difference between the two plans.
@@ -17,9 +18,10 @@ use super::layout::{LayoutTransfer, UnitLayout, lay_out};
 use super::net::Net;
 use super::place::place;
 
-/// Limit on planning again, as plans times handlers. Beyond it no saving is computed.
+/// Limit on repeated planning: the number of plans times the number of handlers. Beyond this limit no saving is
+/// computed.
 const WORK: usize = 20_000;
-/// How far from a transfer the search for its cause goes, in handlers.
+/// Maximum number of handlers that the search for the cause of a transfer visits.
 const REGION: usize = 64;
 
 pub(super) struct Advice<'a> {
@@ -104,7 +106,8 @@ impl Advice<'_> {
         warnings
     }
 
-    /// The handlers that may cause a transfer: on one side of it, the nearest ones that are confined to that space.
+    /// The handlers on one side of a transfer that may cause it: the nearest handlers that are confined to the space of
+    /// that side. `behind` selects the side of the consumers.
     fn suspects(&self, transfer: &LayoutTransfer, behind: bool) -> Vec<usize> {
         let served = transfer.wires.iter().map(|w| self.net.wires[*w].to);
         let mut seen: BTreeSet<usize> = if behind { served.collect() } else { BTreeSet::from([transfer.from]) };
@@ -130,7 +133,8 @@ impl Advice<'_> {
         suspects
     }
 
-    /// The changes to try: each handler alone, all of a side together, or the option that confines them.
+    /// The changes to try: freeing each handler alone, freeing all handlers of a side together, or dropping the option
+    /// that confines them.
     fn changes(&self, behind: &[usize], before: &[usize]) -> Vec<Change> {
         let mut changes = Vec::new();
         for side in [behind, before] {
@@ -154,7 +158,7 @@ impl Advice<'_> {
         changes
     }
 
-    /// The saving of planning again with a change; `None` if it saves nothing.
+    /// The saving if the graph is planned again with a change; `None` if the change saves nothing.
     fn after(&self, change: &Change) -> Option<PossibleSaving> {
         self.profile.gpu.as_ref()?;
         let allowed = match change {
@@ -162,8 +166,8 @@ impl Advice<'_> {
                 allow(self.net, self.profile, &Orders { only: None, pins: self.orders.pins.clone() }).ok()?
             }
             Change::Free(freed) => {
-                // A pin is dropped, and its handler may run wherever the other options allow. A handler without an
-                // implementation for a space is treated as if it had one.
+                // If a handler is pinned, its pin is dropped, and the handler may run wherever the other options allow.
+                // A handler without an implementation for a space is treated as if it had one.
                 let pinned = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, r)| matches!(r, Reason::Pinned(_)));
                 let mut orders = self.orders.clone();
                 for at in freed.iter().filter(|at| pinned(at)) {

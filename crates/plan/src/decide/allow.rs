@@ -1,8 +1,9 @@
 //! Step 4: determines the spaces in which each node may run, and a reason for each excluded space.
 //!
-//! An entry's implementations, pins, `--cpu`, `--gpu`, a missing device and the limits of the device narrow the set.
+//! An entry's implementations, pins, `--cpu`, `--gpu`, a missing device and the limits of the device narrow the set of
+//! spaces.
 //!
-//! Invariant: a node without any space is an error that names the reason for each excluded one.
+//! Invariant: a node without any space is an error that names the reason for each excluded space.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,7 @@ impl Allowed {
         }
     }
 
-    /// The reason the node is confined to these spaces; `None` if its entry offers no other.
+    /// The reason the node is confined to these spaces; `None` if its entry offers no other space.
     pub fn why_not(&self, left: SpaceSet) -> Option<String> {
         self.reasons.iter().find(|(space, _)| !left.contains(*space)).map(|(_, reason)| reason.words())
     }
@@ -90,7 +91,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         }
     }
     if node.entry.transfer.is_some() {
-        // The device performs transfers, wherever the rest runs.
+        // The device performs transfers, wherever the other handlers run.
         allowed.spaces = allowed.spaces.without(Space::Cpu);
     }
     let pin = orders.pins.get(&node.name);
@@ -98,9 +99,10 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         allowed.take(pin.other(), Reason::Pinned(*pin));
     }
     match orders.only {
-        // `--cpu` promises that no device is opened; a pin does not override it.
+        // `--cpu` promises that no device is opened; a pin does not override this option.
         Some(Space::Cpu) => allowed.take(Space::Gpu, Reason::Only(Space::Cpu)),
-        // Applies to every handler that can. Others, and pinned ones, stay where they are.
+        // `--gpu` applies to every handler that can run on the GPU and is not pinned. All other handlers keep their
+        // spaces.
         Some(Space::Gpu) if pin.is_none() && allowed.spaces.contains(Space::Gpu) => {
             allowed.take(Space::Cpu, Reason::Only(Space::Gpu));
         }
@@ -150,7 +152,7 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
         let (groups, most) =
             (content.elements().div_ceil(PIXELS_PER_WORKGROUP), limits.workgroups_per_dimension.whole());
         if groups > most.saturating_mul(most) {
-            return Some(format!("{content} needs {groups} workgroups, the device dispatches at most {most}x{most}"));
+            return Some(format!("{content} needs {groups} workgroups; the device dispatches at most {most}x{most}"));
         }
     }
     let kept = net.kept_bytes(at);
@@ -170,10 +172,10 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
 /// Storage buffers that a kernel, or a run of fused kernels, binds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Buffers {
-    /// Frames and tensors that it reads.
+    /// Frames and tensors that are read.
     pub read: u32,
     pub written: u32,
-    /// True if it has small data, which share one buffer.
+    /// True if there are small data. All small data share one buffer.
     pub small: bool,
 }
 
@@ -186,7 +188,7 @@ impl Buffers {
         Buffers { read, written, small: node.entry.small.is_some() }
     }
 
-    /// The buffers of a run with one more kernel fused after it, which saves one store and one load.
+    /// The buffers of this run with the kernel `next` fused after it. Fusing saves one store and one load.
     pub fn joined(self, next: Buffers) -> Buffers {
         Buffers {
             read: self.read + next.read.saturating_sub(1),

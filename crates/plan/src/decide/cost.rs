@@ -1,16 +1,16 @@
 //! Step 5: the cost model. Turns the figures of a profile into whole nanoseconds per frame of the fastest source.
 //!
-//! A node has arithmetic (`compute`) and a pass over memory (`pass`), with a call on the host or a dispatch on the
-//! device. Fusing a wire saves a store, a load and one call or dispatch, less what a stencil would have to compute
-//! again. Two tables next to each other cost one. Rates are those of classes, or of single handlers if the profile has
-//! them. On the host, rows use as many threads as there are bands, and a handler without a kernel has one thread. On
-//! the device, drawing tests every pixel.
+//! The cost of a node is its arithmetic (`compute`) plus its pass over memory (`pass`), which includes a call on the
+//! host or dispatches on the device. Fusing a wire saves a store, a load and one call or dispatch, less the work that a
+//! stencil would have to repeat. Two fused byte tables cost as much as one table. The profile gives a rate for each
+//! class of work, and may give a handler a rate of its own. On the host, a kernel uses as many threads as its rows have
+//! bands, and a handler without a kernel uses one thread. On the device, drawing tests every pixel.
 //!
-//! A cost is the time of all steps one after another, each with all threads that it can use. If lanes run in parallel,
-//! the frame rate is higher than that. If host and device are the same cores, it is not. The cut and the layout sum up
-//! costs independently of each other.
+//! The cost of a plan is the time of all its steps one after another, each with all threads that the step can use. If
+//! lanes run in parallel, the frame rate is higher than this cost suggests. If the host's cores also act as the device,
+//! the frame rate is not higher. The cut and the layout sum up costs independently of each other.
 //!
-//! Invariants: every cost is an integer of at most 2^40 ns. A handler after `every n=10` counts a tenth.
+//! Invariants: every cost is an integer of at most 2^40 ns. The cost of a handler after `every n=10` counts one tenth.
 
 use crate::catalog::{Class, IntermediateExtent};
 use crate::profile::{LEAST_BAND_PIXELS, Profile, Rates};
@@ -19,7 +19,7 @@ use crate::words::{Content, Rate, Space};
 use super::explain::NoPlan;
 use super::net::Net;
 
-/// The maximum cost of one item: 18 minutes.
+/// The maximum cost of one node or transfer: 18 minutes.
 pub(super) const MOST_NS: u64 = 1 << 40;
 
 /// One number per space.
@@ -43,7 +43,8 @@ impl PerSpace {
 pub(super) struct TransferCost {
     pub up: u64,
     pub down: u64,
-    /// The additional submit that an upload may cause. A static rule decides it, so that the cut stays exact.
+    /// The cost of the additional submit that an upload may cause. Whether this cost applies does not depend on the
+    /// placement, so that the cut stays exact.
     pub resubmit: u64,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Costs {
     pub folded: Vec<PerSpace>,
     /// The transfer of each output of each node.
     pub transfer: Vec<Vec<TransferCost>>,
-    /// The cost of using the device at all.
+    /// The cost of one submit, paid once if the device is used at all.
     pub submit: u64,
 }
 
@@ -119,7 +120,7 @@ impl<'a> Model<'a> {
             };
             let pass =
                 PerSpace { gpu: self.pass(net, at, Space::Gpu, weight), cpu: self.pass(net, at, Space::Cpu, weight) };
-            // The cost in a space without an implementation is never used, and must not overflow a sum.
+            // The cost in a space without an implementation is never used, but must not overflow a sum.
             let within = |space: Space, ns: u64| if node.entry.offers(space) { ns } else { ns.min(MOST_NS) };
             let compute = PerSpace { gpu: within(Space::Gpu, compute.gpu), cpu: within(Space::Cpu, compute.cpu) };
             let pass = PerSpace { gpu: within(Space::Gpu, pass.gpu), cpu: within(Space::Cpu, pass.cpu) };
@@ -169,7 +170,7 @@ impl<'a> Model<'a> {
             (Space::Cpu, _) => rate(&self.profile.cpu.rates) * self.share(net, at),
             (Space::Gpu, None) => return 0,
             (Space::Gpu, Some(gpu)) => {
-                // On the device every pixel tests whether it is drawn on.
+                // On the device every pixel tests whether the drawing covers it.
                 if class == Class::Draw && node.kernel.is_some() {
                     units = units.max(net.main_content(at).map_or(0, Content::elements) as f64);
                 }
@@ -236,8 +237,8 @@ impl<'a> Model<'a> {
         (us * 1e3 / f64::from(self.tuning.batch.max(1))).ceil() as u64
     }
 
-    /// The fraction of the profile's threads that a node uses: as many as its rows are spread over and the user allows,
-    /// or the one thread of its lane if it has no kernel.
+    /// The fraction of the profile's threads that a node uses. A kernel uses one thread per band of rows, up to the
+    /// number that the user allows. A node without a kernel uses the one thread of its lane.
     fn share(&self, net: &Net<'_>, at: usize) -> f64 {
         let threads = self.profile.cpu.threads.value;
         let left = self.tuning.threads.map_or(threads, |n| f64::from(n).min(threads)).max(1.0);

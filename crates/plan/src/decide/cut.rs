@@ -54,7 +54,7 @@ impl Network {
         let mut queue = VecDeque::from([sink]);
         while let Some(v) = queue.pop_front() {
             for &e in &self.edges[v] {
-                // The edge into v is the partner of the one that leaves it.
+                // Edge `e` leaves v, and its partner `e ^ 1` leads into v.
                 let u = self.to[e as usize] as usize;
                 if self.left[e as usize ^ 1] > 0 && !reaches[u] {
                     reaches[u] = true;
@@ -100,8 +100,8 @@ impl Network {
                     }
                 }
                 flow += pushed;
-                // Continue from the first edge that is full now instead of from the source: the path before it is still
-                // valid.
+                // Continue from the first edge that is now full, not from the source, because the path before this edge
+                // is still valid.
                 v = self.to[path[tight] as usize ^ 1] as usize;
                 path.truncate(tight);
                 continue;

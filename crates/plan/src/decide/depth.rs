@@ -1,15 +1,16 @@
 //! Step 3: computes how many frames each lossless link must hold, so that no diamond deadlocks.
 //!
 //! Only links on an undirected cycle of awaited links matter. A link is awaited if it is lossless or feeds the lead
-//! input; any other input just supplies its current frame. All other awaited links are bridges: there a producer can
-//! wait without waiting for itself. Bridges are found first, and latencies are compared within the rest.
+//! input of its consumer; on any other link the consumer just uses the current frame. An awaited link that is on no
+//! such cycle is a bridge: its producer can wait without waiting for itself. Bridges are found first, and latencies are
+//! compared on the remaining links.
 //!
-//! Within a cycle every node has a latency: the frames that `delay keep-times=true` holds, divided by its rate. A link
-//! into a node is as deep as the latency difference times its rate, plus one. That is exactly what a schedule needs in
-//! which each node runs at its latency after the sources. A data-driven run can only be ahead of that schedule, so it
-//! cannot deadlock.
+//! The latency of a node is that of its slowest input, plus the time for which `delay keep-times=true` holds frames.
+//! The depth of a link is one, plus the number of frames that arrive while the consumer still waits for its slowest
+//! input. With these depths there is a schedule in which each node runs at its latency after the sources. A data-driven
+//! run can only be ahead of this schedule, so the run cannot deadlock.
 //!
-//! Depths do not depend on placement; `lanes` adds its own default.
+//! Depths do not depend on placement; `lanes` applies its own default depth.
 
 use crate::words::{Content, Policy, Rate};
 
@@ -21,7 +22,7 @@ pub(super) struct Depths {
     pub needed: Vec<u64>,
 }
 
-/// Used if a source does not know its rate; frames are then counted, not timed.
+/// Frames per second that stand for an unknown rate. Frames are then counted, not timed.
 const NOMINAL: f64 = 30.0;
 
 pub(super) fn depths(net: &Net<'_>) -> Depths {
@@ -51,8 +52,8 @@ fn per_second(rate: Option<Rate>) -> f64 {
     rate.map_or(NOMINAL, Rate::per_second)
 }
 
-/// Extra latency of joins if sources run at different rates. A join can only use the frame of another input after that
-/// input's next frame has arrived, up to one period of the slowest source later.
+/// Extra latency of joins if sources run at different rates. If an input is not the lead, the join can only use a frame
+/// of this input after the next frame has arrived, up to one period of the slowest source later.
 fn slack_seconds(net: &Net<'_>) -> f64 {
     let sources = net.nodes.iter().filter(|n| n.entry.inputs.is_empty());
     let rates: Vec<Option<Rate>> = sources.flat_map(|n| &n.outputs).map(Content::rate).collect();
@@ -62,7 +63,8 @@ fn slack_seconds(net: &Net<'_>) -> f64 {
     if alike { 0.0 } else { 1.0 / slowest }
 }
 
-/// True for wires on an undirected cycle of awaited wires: all of these except the bridges.
+/// For each wire, whether it is on an undirected cycle of awaited wires. This is true for all awaited wires except
+/// bridges.
 fn on_cycles(net: &Net<'_>) -> Vec<bool> {
     let awaited = |wire: &Wire| wire.policy == Policy::Lossless || wire.input == net.nodes[wire.to].lead;
     let mut around: Vec<Vec<(usize, usize)>> = vec![Vec::new(); net.nodes.len()];
@@ -78,7 +80,8 @@ fn on_cycles(net: &Net<'_>) -> Vec<bool> {
         if found[root] != usize::MAX {
             continue;
         }
-        // Depth-first search without recursion: (node, the wire that led to it, its next neighbour).
+        // Depth-first search without recursion. An entry holds a node, the wire that led to the node, and the index of
+        // the node's next neighbour.
         let mut stack = vec![(root, usize::MAX, 0usize)];
         found[root] = clock;
         low[root] = clock;

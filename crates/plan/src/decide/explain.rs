@@ -1,7 +1,7 @@
 //! Planning errors: the conflicting ports or the handler, the reason, and the edit that helps.
 //!
-//! Under `--strict` the conflict is a shortest path between a handler confined to the CPU and one confined to the GPU,
-//! so no port on it can be left out. Advice on plans that exist is in `advise`.
+//! Under `--strict` the conflict is a shortest path between a handler confined to the CPU and a handler confined to the
+//! GPU, so no port on the path can be left out. Advice on plans that exist is in `advise`.
 //!
 //! Invariant: every error names its handlers or ports, has the numbers, and ends with a remedy.
 
@@ -35,12 +35,12 @@ impl Claim {
     }
 }
 
-/// Ports that cannot all be satisfied. Without any one of them the rest could be.
+/// Ports that cannot all be satisfied. If any one of the ports is removed, the others can be satisfied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The claims, in the order of the links between the ports.
     pub claims: Vec<Claim>,
-    /// The dimensions in which they are incompatible.
+    /// The dimensions in which the ports are incompatible.
     pub missed: Vec<Dimension>,
     /// The edit that resolves the conflict.
     pub fix: String,
@@ -83,8 +83,8 @@ pub enum NoPlan {
     UnknownPin { name: String, nearest: Option<String> },
     /// A link on a diamond is too shallow.
     #[error(
-        "{link} has depth {given}, but the other branch of the diamond delays {held} frames, so it needs {needed}: \
-         with less, both ends would wait for each other\nhelp: drop depth={given}, or delay fewer frames"
+        "{link} has depth {given}, but the other branch of the diamond delays {held} frames, so the link needs \
+         depth {needed}: with less, both ends would wait for each other\nhelp: drop depth={given}, or delay fewer frames"
     )]
     Depth { link: String, given: u32, needed: u64, held: u64 },
     /// The plan needs more memory than the profile or the user's budget allows.
@@ -104,7 +104,7 @@ pub enum NoPlan {
 crate::debug_as_display!(NoPlan);
 
 impl NoPlan {
-    /// The handler that the error is about, if it is about one.
+    /// The handler that the error is about, if it is about a single handler.
     pub fn handler(&self) -> Option<&str> {
         match self {
             NoPlan::Shape { handler, .. } | NoPlan::Nowhere { handler, .. } | NoPlan::Cost { handler, .. } => {
@@ -115,9 +115,9 @@ impl NoPlan {
     }
 }
 
-/// A shortest path between a handler confined to the CPU and one confined to the GPU, over links that carry frames and
-/// are not explicit transfers. Every handler between them may run in either space, so each port on the path belongs to
-/// the conflict.
+/// A shortest path between a handler confined to the CPU and a handler confined to the GPU, over links that carry
+/// frames and are not explicit transfers. Every handler between these two may run in either space, so each port on the
+/// path belongs to the conflict.
 pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conflict> {
     let mut neighbours: Vec<Vec<(usize, usize)>> = vec![Vec::new(); end_count(net)];
     for (at, wire) in net.wires.iter().enumerate() {
@@ -157,7 +157,8 @@ pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conf
     None
 }
 
-/// Ends of wires: one per node, and a second one for the output of explicit transfers, whose two sides differ.
+/// The number of ends of wires, two per node. Only an explicit transfer uses the second end, for its output, because
+/// its two sides are in different spaces.
 fn end_count(net: &Net<'_>) -> usize {
     2 * net.nodes.len()
 }
@@ -210,7 +211,7 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
         claims.push(Claim { port: net.port_name(net.input_at(at)), verb: "accepts", caps: to.to_string() });
     }
     // The edit applies to the link at the GPU end, so that everything before it can stay on the CPU.
-    let last = &net.wires[*wires.last().expect("a handler cannot be on one side only twice")];
+    let last = &net.wires[*wires.last().expect("a handler cannot be confined to both spaces")];
     let into_gpu = in_end(last.to) == gpu;
     let transfer = if into_gpu { "upload" } else { "download" };
     let causes: Vec<String> = [cpu, gpu]
@@ -239,7 +240,7 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
 }
 
 /// An inserted converter that must run on the GPU cannot come after a download; the user must write it before the
-/// download. Returns the wire into both and the converter as written in a pipeline.
+/// download. Returns the wire from the last written handler before both, and the converter as written in a pipeline.
 fn on_gpu_before_download(net: &Net<'_>, allowed: &[Allowed], at: usize) -> Option<(usize, String)> {
     let is_converter = |node: usize| net.nodes[node].inserted && allowed[node].spaces == SpaceSet::GPU;
     let wire = &net.wires[at];

@@ -1,8 +1,8 @@
-//! Step 6: which wires may be fused, decided from producers to consumers, and the saving of each.
+//! Step 6: decides which wires may be fused, from producers to consumers, and computes the saving by fusing each wire.
 //!
 //! The rules depend only on kernel kinds, fan-out, settings and the profile's limits. They do not depend on pins, so
-//! that a placement can be compared with any other. The layout then forms fusion groups from the fused wires whose ends
-//! are in the same space.
+//! that all placements can be compared. The layout then forms fusion groups from the fusible wires whose ends are in
+//! the same space.
 
 use crate::catalog::KernelKind;
 use crate::words::{Content, Format, Space};
@@ -15,14 +15,14 @@ use super::net::Net;
 /// A run of fused kernels that ends in a given node, in one space.
 #[derive(Debug, Clone, Copy, Default)]
 struct FusedRun {
-    /// True if it contains a generator, gather or stencil. Only pixel functions may follow it.
+    /// True if the run contains a kernel that is not a pixel function. Only pixel functions may follow such a run.
     headed: bool,
     buffers: Buffers,
-    /// Cost per frame of its pixel functions.
+    /// Cost of the run's arithmetic per frame.
     compute_ns: u64,
 }
 
-/// Fills in the saving by fusing each wire; 0 if it may not be fused.
+/// Fills in the saving by fusing each wire; 0 if the wire may not be fused.
 pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, depths: &Depths, most_buffers: u64) {
     let mut runs = vec![[FusedRun::default(); 2]; net.nodes.len()];
     for at in 0..net.nodes.len() {
@@ -48,7 +48,7 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
             if !shape_fits || !binds {
                 continue;
             }
-            // Pixel functions before a stencil run again for every position that it reads.
+            // Pixel functions before a stencil run again for every position that the stencil reads.
             let again = if kernel.kind == KernelKind::Pointwise { 0 } else { before.compute_ns };
             let saving = model.saving(net, wire, space, again);
             if saving > 0 {
@@ -77,7 +77,7 @@ fn both_offer(net: &Net<'_>, wire: usize, space: Space) -> bool {
     net.nodes[wire.from].entry.offers(space) && net.nodes[wire.to].entry.offers(space)
 }
 
-/// True if the two ends of a lead wire can be one kernel.
+/// True if the two ends of a lead wire can become one kernel.
 fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     let link = &net.wires[wire];
     let (from, to) = (&net.nodes[link.from], &net.nodes[link.to]);
@@ -86,15 +86,16 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     let alone = from.outputs.len() == 1 && from.fans[link.output].len() == 1;
     let kinds = match after.kind {
         KernelKind::Pointwise => !matches!(before.kind, KernelKind::Reduction | KernelKind::Opaque),
-        // With several inputs it is ambiguous which one the run of pixel functions belongs to.
+        // With several inputs it is ambiguous which input the run of pixel functions belongs to.
         KernelKind::Gather | KernelKind::Stencil => {
             before.kind == KernelKind::Pointwise && to.inputs.iter().flatten().count() == 1
         }
         KernelKind::Generator | KernelKind::Reduction | KernelKind::Opaque => false,
     };
-    // A handler that changes the rate does not fire as often as its consumer.
+    // A handler that changes the rate and its consumer do not run equally often.
     let in_step = net.lead_wire(link.from).is_none_or(|w| net.wires[w].content.rate() == link.content.rate());
-    // A kernel reads its first input in place. A handler that follows another input is not in step with it.
+    // A kernel reads its first input in place. A handler whose lead is another input does not run in step with the
+    // first.
     let follows_first = to.lead == 0;
     rgba && alone
         && kinds

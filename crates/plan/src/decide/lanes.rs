@@ -1,13 +1,14 @@
 //! Step 9: assigns stages, lanes, segments and the final depth of every link.
 //!
-//! A link is inline if both ends are on the device, or both compute on the host, they run at the same rate, and the
-//! user set no policy. Any other link leads to a later stage. The device has one lane, each blocking handler has its
-//! own, and host handlers that are connected inline within a stage share one.
+//! A link is inline under three conditions: both ends are on the device, or both compute on the host; both run at the
+//! same rate; and no queue is needed, because the user set neither policy nor depth and a depth of one frame is enough.
+//! Any other link leads to a later stage. The device has one lane, each blocking handler has its own lane, and host
+//! handlers that are connected inline within a stage share a lane.
 //!
 //! Host lanes therefore never wait for each other in a circle: a link between lanes leads to a later stage, and a host
-//! lane has one stage. The device lane may span several stages, and never waits on a full ring. Its links between
-//! stages have a depth although both ends are in one lane; every other link inside a lane has depth 0. Units connected
-//! by links of depth 0 are one segment: on the device, one submission.
+//! lane has one stage. The device lane may span several stages, but never waits on a full ring. Links between stages of
+//! the device lane have a depth, although both ends are in one lane; every other link inside a lane has depth 0. Units
+//! connected by links of depth 0 form one segment. On the device, a segment is one submission.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub(super) struct LaneAssignment {
     /// Frames that each wire can hold; 0 if both ends are in one segment.
     pub depth: Vec<u32>,
     pub segments: u32,
-    /// Units in running order: a fusion group, or a single node.
+    /// Units in running order. A unit is a fusion group or a single node.
     pub units: Vec<Vec<usize>>,
     pub unit_of: Vec<usize>,
     /// For each unit, the first unit of its segment, which identifies the segment.
@@ -66,7 +67,8 @@ pub(super) fn lanes(
         // A frame that passes through the host between two kernels leaves the lane.
         let stays = net.space_out(link.from, spaces[link.from]) == net.space_in(link.to, spaces[link.to])
             && net.space_out(link.from, spaces[link.from]) == spaces[link.to];
-        // An input at another rate than the lead does not arrive with every frame of the lead.
+        // If the rates of an input and the lead differ, not every frame of the lead comes with a new frame of this
+        // input.
         let lead = net.lead_wire(link.to).map(|w| net.wires[w].content.rate());
         stays
             && lead == Some(link.content.rate())
@@ -144,7 +146,7 @@ fn units(net: &Net<'_>, layout: &UnitLayout) -> (Vec<Vec<usize>>, Vec<usize>) {
         members[slot].push(node);
         *unit = slot;
     }
-    // A group may have an extra input from a node after its first member, so units are sorted again.
+    // A group may have an extra input from a node that comes after the group's first member, so units are sorted again.
     let between = net.wires.iter().map(|wire| (raw[wire.from], raw[wire.to])).filter(|(from, to)| from != to);
     let (order, _) = running_order(members.len(), between);
     let mut unit_of = vec![0; net.nodes.len()];
@@ -158,7 +160,7 @@ fn units(net: &Net<'_>, layout: &UnitLayout) -> (Vec<Vec<usize>>, Vec<usize>) {
     (units, unit_of)
 }
 
-/// The first unit of each unit's segment. Blocking nodes have their own segments.
+/// For each unit, the first unit of its segment. A blocking node is a segment of its own.
 fn join(net: &Net<'_>, unit_of: &[usize], station: &[Station], together: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut first: Vec<usize> = (0..station.len()).collect();
     for (at, wire) in net.wires.iter().enumerate() {

@@ -1,8 +1,9 @@
 //! Step 8: the fusion groups and transfers that follow from a placement, and their total cost.
 //!
-//! The cost is summed up without looking at the cut, so that each can check the other.
+//! The cost is summed up independently of the minimum cut, so that the two results can be checked against each other.
 //!
-//! Invariants: every node with a kernel is in exactly one group. There is one transfer per output and direction.
+//! Invariants: every node with a kernel is in exactly one group. There is at most one transfer per output and
+//! direction.
 
 use crate::catalog::TransferDirection;
 use crate::words::Space;
@@ -36,7 +37,7 @@ pub(super) struct LayoutTransfer {
     pub from: usize,
     pub output: usize,
     pub direction: TransferDirection,
-    /// The wires that share it.
+    /// The wires that share the transfer.
     pub wires: Vec<usize>,
     pub ns: u64,
     pub explicit: bool,
@@ -119,8 +120,8 @@ fn form_transfers(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<Layout
                 let explicit = wires.iter().any(explicit_here);
                 transfers.push(LayoutTransfer { from: at, output, direction: away, ns: priced(away), wires, explicit });
             }
-            // An explicit transfer that starts in the other space: its frame was transferred with the others and is
-            // transferred back.
+            // This is an explicit transfer that starts in the other space. Its frame was transferred there together
+            // with the frames of other consumers, and is now transferred back.
             let back_and_forth = |w: &usize| own_way(w).is_some_and(|way| way != away);
             let back: Vec<usize> = fan.iter().copied().filter(back_and_forth).collect();
             if let Some(first) = back.first() {

@@ -1,18 +1,20 @@
 //! Step 10: how many bytes the pools of each space need.
 //!
-//! Frames are counted by size, since pools keep sizes apart. On the host these are frames in links and delays, frames
-//! in use, and frames before a node that waits. On the device they are the same, plus what each submission in flight
-//! uses, including intermediates of kernels: a recording keeps everything that it names until it was played and has
-//! finished. The small data of each kernel are counted by a bound in its entry, or by what a probe found in its file.
-//! Staging rings of transfers and the rows that bands keep on the host are not counted, since the pools do not lend
-//! them; the report has the staging rings.
+//! Frames are counted by size, since pools keep sizes apart. On the host, the count includes frames in links and
+//! delays, frames in use, and frames before a node that waits. On the device, the count also includes what each
+//! submission in flight uses, such as intermediates of kernels, because a recording keeps everything that it names
+//! until the device has finished it. The small data of a handler are counted by the upper bound in its entry, or by the
+//! size that a probe found in a file. Staging rings of transfers and the rows that bands keep on the host are not
+//! counted, since they do not come from the pools; the report of a run includes the staging rings.
 //!
-//! Placement does not consider memory. If the cheapest plan does not fit, the planner takes the cheaper of all-host and
-//! all-device that fits, with a warning. If none fits the user's own budget (`--memory`), but one frame at a time does,
-//! it makes the plan anyway and warns that frames will wait.
+//! Placement does not consider memory. If the cheapest plan does not fit, the planner tries a plan with everything on
+//! the host and a plan with everything on the device. It takes the cheaper one that fits, with a warning. If no plan
+//! fits the user's own budget (`--memory`), but one frame at a time fits, the planner returns the cheapest plan and
+//! warns that frames will wait.
 //!
-//! Invariants: passing a frame on costs nothing. A frame is counted once, in the space that stores it. An explicit
-//! transfer needs the same memory as an automatic one. No run has more frames at once unless a handler keeps some.
+//! Invariants: passing a frame on needs no memory. A frame is counted once, in the space that stores it. An explicit
+//! transfer needs the same memory as an automatic one. No run has more frames at once than are counted here, unless a
+//! handler keeps frames for itself.
 
 mod retained;
 
@@ -74,7 +76,7 @@ pub(super) fn memory(
     })
 }
 
-/// The bytes that one space needs, by frame size, and the largest part of them.
+/// The number of frames that one space needs, by bytes per frame, and the largest part of this memory.
 #[derive(Debug, Default)]
 struct SpaceNeed {
     classes: BTreeMap<u64, u64>,
@@ -113,11 +115,11 @@ struct Count<'a> {
     spaces: &'a [Space],
     lanes: &'a LaneAssignment,
     waits: Waits<'a>,
-    /// For each node that passes frames on, the last unit of its lane that reads them.
+    /// For each node that passes frames on, the last unit of its lane that reads these frames.
     last: Vec<usize>,
     /// Host frames that are freed within one turn of their lane.
     brief: Vec<Brief>,
-    /// Frames of each device segment in all submissions in flight, by segment and bytes.
+    /// Frames in all submissions in flight, by device segment and by bytes per frame.
     submitted: BTreeMap<usize, BTreeMap<u64, u64>>,
     /// The highest frame rate in each segment.
     fastest: BTreeMap<usize, f64>,
@@ -200,7 +202,7 @@ impl<'a> Count<'a> {
                 let to = fan.iter().map(|w| self.read_last(*w)).max().unwrap_or(unit);
                 let lane = self.lanes.lane_of[at];
                 match self.edited(unit, bytes) {
-                    // The node writes over its input, so that frame stays alive.
+                    // The node writes over its input frame, which therefore stays alive.
                     Some(read) => (self.brief[read].by, self.brief[read].to) = (unit, to),
                     None => self.brief.push(Brief { lane, by: unit, from: unit, to, bytes }),
                 }
@@ -208,7 +210,7 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// The frame that a host unit changes in place instead of producing another.
+    /// The frame that a host unit changes in place instead of producing another frame.
     fn edited(&self, unit: usize, bytes: u64) -> Option<usize> {
         let nodes = &self.lanes.units[unit];
         let in_place = |at: &usize| self.net.nodes[*at].kernel.is_some_and(|k| k.works_in_place());
@@ -235,7 +237,7 @@ impl<'a> Count<'a> {
                     self.hold(Space::Gpu, 1, bytes, at);
                 }
             }
-            // Of submissions that alternate, every other one reads the frame.
+            // Submissions of two segments alternate, so only every second submission reads the frame.
             waiting if kept.takes_turns => {
                 let reading = (self.flying / batch).div_ceil(2) * batch;
                 self.hold(Space::Gpu, waiting + reading, bytes, at);
@@ -284,7 +286,7 @@ impl<'a> Count<'a> {
                 let kept =
                     wires.iter().map(|w| self.waits.after_download(*w)).fold(Retained::default(), Retained::beside);
                 self.hold(Space::Cpu, kept.frames().max(1), bytes, transfer.from);
-                // The frame stays on the device until the host has read it, if it is read in place.
+                // The frame stays on the device until the host has read it, if the host reads it in place.
                 self.hold(Space::Gpu, 1, bytes, transfer.from);
             }
         }
@@ -309,8 +311,8 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Counts what submissions in flight hold. Each of them may be of any segment, and buffers left over of one size
-    /// cannot serve another.
+    /// Counts what submissions in flight hold. Each submission may be of any segment, and a buffer of one size cannot
+    /// replace a buffer of another size.
     fn submissions(&mut self) {
         for (unit, nodes) in self.lanes.units.iter().enumerate() {
             if self.spaces[nodes[0]] == Space::Gpu && self.scratch(unit) > 0 {
@@ -341,7 +343,7 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// The intermediate of a unit's kernel. At most one of its nodes has two dispatches.
+    /// Bytes of the intermediate of a unit's kernel. At most one node of a unit has an intermediate.
     fn scratch(&self, unit: usize) -> u64 {
         self.lanes.units[unit].iter().map(|at| self.net.kept_bytes(*at)).max().unwrap_or(0)
     }

@@ -8,7 +8,7 @@
 //! 3. `depth` computes how many frames each lossless link must hold.
 //! 4. `allow` determines the spaces in which each node may run.
 //! 5. `cost` prices nodes, passes and transfers.
-//! 6. `fuse` determines which wires may be fused and what that saves.
+//! 6. `fuse` determines which wires may be fused and what fusing saves.
 //! 7. `place` chooses a space for each node by a minimum cut (`cut`).
 //! 8. `layout` forms fusion groups and transfers, and sums up their cost.
 //! 9. `lanes` assigns lanes, segments and the depth of each link.
@@ -91,7 +91,7 @@ struct Planner<'a> {
     graph: &'a Graph,
     profile: &'a Profile,
     options: &'a RunOptions,
-    /// The user's orders, or those of an alternative that is being compared.
+    /// The user's placement options, or those of an alternative that the plan is compared with.
     orders: Orders,
     budgets: Budgets,
 }
@@ -108,7 +108,8 @@ impl Planner<'_> {
         };
         let NoPlan::Memory { space, needed, available, .. } = &error else { return Err(error) };
         if self.orders.only.is_none() {
-            // Placement does not consider memory. If the cheapest plan does not fit, all-host or all-device may.
+            // Placement does not consider memory. If the cheapest plan does not fit, a plan with everything on the host
+            // or on the device may fit.
             let extremes = Space::RANKED.into_iter().filter_map(|only| self.only(only).decide_once().ok());
             if let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) {
                 plan.warnings.push(format!(
@@ -193,7 +194,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The costs under `--cpu` and `--gpu`; `None` for one that is not possible.
+    /// The costs under `--cpu` and `--gpu`; `None` for an option that is not possible.
     fn alternatives(&self, net: &Net<'_>, costs: &Costs, fits: impl Fn(&[Space], &UnitLayout) -> bool) -> Alternatives {
         let cost = |only: Space| {
             let orders = Orders { only: Some(only), ..self.orders.clone() };

@@ -1,11 +1,11 @@
 //! Step 1: negotiates formats, sizes and rates along every link and inserts converters between different formats.
 //!
 //! Handlers are visited in running order. Each output gets its content from rules over settings and the lead input. If
-//! a consumer does not accept the format, one converter per (output, wanted format) is inserted and shared by its
-//! consumers. A consumer that accepts the format gets no converter.
+//! a consumer does not accept the format of an output, a converter is inserted. All consumers of the output that need
+//! the same format share one converter. A consumer that accepts the output's format gets no converter.
 //!
 //! Formats are fixed before anything is priced. The result does not depend on costs or pins, so that placement can be
-//! exact on it. Memory spaces are left to placement.
+//! exact. Memory spaces are left to placement.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,8 +172,8 @@ impl<'g> Negotiation<'g> {
         node
     }
 
-    /// Applies the user's policy of a link to the wire before its converter too. That wire loses no more frames than
-    /// the strictest of the links that share it.
+    /// Applies the user's policy of a link also to the wire before the link's converter. If several links share that
+    /// wire, the policy that loses the fewest frames applies.
     fn keep_policy(&mut self, converter: usize, requested: Option<Policy>) {
         let wire = self.net.nodes[converter].inputs[0].expect("a converter was wired when it was made");
         let wire = &mut self.net.wires[wire];
@@ -244,7 +244,8 @@ impl<'g> Negotiation<'g> {
         Ok(())
     }
 
-    /// Picks the declared format that needs the fewest conversions at its consumers; ties follow the declared order.
+    /// Picks the declared format that needs the fewest conversions at the output's consumers; ties follow the declared
+    /// order.
     fn choose(&self, at: usize, output: usize, formats: &[Format]) -> Format {
         let links = self.outgoing[at].iter().map(|l| &self.graph.links()[*l]).filter(|l| l.output == output);
         let requests: Vec<Caps> = links
@@ -261,8 +262,8 @@ impl<'g> Negotiation<'g> {
     }
 }
 
-/// True if a handler's setting asks for the format of its input, and that is not rgba8: the frame passes through
-/// unchanged.
+/// True if a handler's setting asks for the format that its input already has, and this format is not rgba8. The frame
+/// then passes through unchanged.
 fn is_untouched(entry: &Entry, lead: Option<&Content>, outputs: &[Content]) -> bool {
     let format = |content: &Content| content.frame().map(|frame| frame.format);
     let set = entry.outputs.iter().all(|output| matches!(output.format, FormatRule::Setting(_)));
@@ -275,7 +276,8 @@ fn anywhere(media: Media) -> Caps {
     Caps::one(SpaceSet::ALL, media)
 }
 
-/// The formats that each handler's lead input prefers: its own, narrowed by its consumers' if it passes formats on.
+/// The formats that each handler's lead input prefers. These are the formats that the input accepts. If the handler
+/// passes formats on, they are narrowed to the formats that its consumers prefer.
 fn wanted(graph: &Graph) -> Vec<Caps> {
     let own = |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media)));
     let mut wanted: Vec<Caps> = graph.handlers().iter().map(own).collect();

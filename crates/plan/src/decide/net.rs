@@ -1,4 +1,5 @@
-//! The net: the graph with fixed formats, inserted converters and the content of every wire. All later steps use it.
+//! The net: the graph with fixed formats, inserted converters and the content of every wire. All later steps use the
+//! net.
 //!
 //! Invariants: nodes are in running order. A wire carries exactly what its consumer accepts, except for the space.
 
@@ -21,7 +22,7 @@ pub(super) struct NetNode<'g> {
     pub settings: Cow<'g, SettingValues>,
     pub inserted: bool,
     pub kernel: Option<KernelDesc>,
-    /// True if its settings ask for the frames that its input already has.
+    /// True if the settings ask for the format that the input already has.
     pub untouched: bool,
     /// Bytes of its small data, if a file determines them.
     pub small_bytes: Option<u64>,
@@ -33,7 +34,7 @@ pub(super) struct NetNode<'g> {
     pub inputs: Vec<Option<usize>>,
     /// The wires from each output.
     pub fans: Vec<Vec<usize>>,
-    /// True if a source before it cannot be made to wait.
+    /// True if a source cannot be made to wait and its frames reach this node.
     pub live: bool,
 }
 

@@ -4,16 +4,19 @@
 //! the CPU side. The layout prices the result independently.
 //!
 //! The construction, per frame:
-//! - node v: s->v = its CPU cost, v->t = its GPU cost; excluded spaces are infinite;
-//! - output u: u->d = download, d->c infinite for every consumer c; c->a infinite, a->u = upload: one transfer each
-//!   way;
-//! - fusible wire u->v: v's costs assume that it is fused; breaking it costs v's saving on the side where v ends up;
-//! - any device work: v->g infinite, g->t = one submit;
-//! - an explicit transfer is pinned on both sides, so its cost is paid already and other consumers of the output use it
-//!   for free.
+//! - node v: s->v is the CPU cost of v and v->t its GPU cost, infinite for an excluded space;
+//! - output u, with two vertices d and a of its own: u->d is the cost of a download and a->u the cost of an upload, and
+//!   for every consumer c, d->c and c->a are infinite, so that all consumers share one transfer in each direction;
+//! - fusible wire u->v: v's costs assume that the wire is fused, and breaking the wire costs v's saving on the side
+//!   where v ends up;
+//! - device work, with one vertex g: v->g is infinite for every node v that may run on the GPU, and g->t is the cost of
+//!   one submit;
+//! - an explicit transfer is pinned on both sides, so its cost is already paid and other consumers of the output use
+//!   the transfer for free.
 //!
-//! Two things differ from a textbook. A fusible wire is priced by its breaking, with a capacity each way that depends
-//! on the side of its consumer. An explicit `upload` or `download` is pinned on both of its sides.
+//! Two things differ from the construction in textbooks. A fusible wire has a cost if it is broken, and this cost
+//! depends on the side of its consumer, so the wire has a capacity in each direction. An explicit `upload` or
+//! `download` is pinned on both of its sides.
 
 use crate::catalog::TransferDirection;
 use crate::words::{Space, SpaceSet};
@@ -41,7 +44,8 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
         }
         let v = FIRST + at;
         let saved = net.lead_wire(at).map_or_else(Default::default, |w| costs.spared(w));
-        // The saving can exceed v's own cost if a large prologue joins a shrinking gather, so both sides are shifted.
+        // The saving can exceed v's own cost if pixel functions on a large frame are fused into a gather that shrinks
+        // the frame, so both sides are shifted up.
         let full = |space: Space| costs.compute[at].of(space) + costs.pass[at].of(space);
         let shift = saved.gpu.max(saved.cpu);
         let side = |space: Space| {
@@ -123,7 +127,8 @@ fn finite(costs: &Costs) -> u64 {
     pairs.chain(savings).chain(transfers).sum::<u64>() + costs.submit
 }
 
-/// The spaces under a preference for one space: the extremes that a plan is compared with.
+/// The space of each node if nodes run in the preferred space wherever that is allowed. A plan is compared with these
+/// extremes.
 pub(super) fn extreme(net: &Net<'_>, offered: &[SpaceSet], prefer: Space) -> Vec<Space> {
     (0..net.nodes.len())
         .map(|at| match net.nodes[at].entry.transfer {

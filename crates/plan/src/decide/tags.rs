@@ -14,7 +14,7 @@ use crate::words::{Content, Format, FrameDesc, Interlacing, PixelAspect, StreamT
 
 use super::net::{Net, NetNode};
 
-/// The tags of every node's outputs, and notes about lost ones.
+/// The tags of every node's outputs, and notes about lost tags.
 pub(super) struct Tagged {
     of_node: Vec<Option<Arc<StreamTags>>>,
     pub notes: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) fn tags(graph: &Graph, net: &Net<'_>) -> Tagged {
     tagged
 }
 
-/// For each node, whether its frames reach a sink that writes tags, only through lead inputs.
+/// For each node, whether a path of lead inputs connects it with a later sink that writes tags.
 fn leads_to_header(net: &Net<'_>) -> Vec<bool> {
     let mut written = vec![false; net.nodes.len()];
     for at in (0..net.nodes.len()).rev() {
@@ -108,7 +108,8 @@ fn kept_tags(
     Arc::new(StreamTags { interlacing, aspect, ..(**tags).clone() })
 }
 
-/// True if a conversion makes or reads chroma that lines of both fields share as if they were one field.
+/// True if a conversion makes or reads chroma samples that lines of both fields share. The conversion treats these
+/// lines as lines of one field.
 fn mixes_fields_chroma(from: &FrameDesc, made: &FrameDesc) -> bool {
     let halves = |format| matches!(format, Format::I420 | Format::Nv12);
     from.format != made.format && (halves(from.format) || halves(made.format))

@@ -2,11 +2,13 @@
 //!
 //! Each fusion group, each handler without a group and each inserted transfer is one unit. An inserted transfer runs in
 //! the device lane, before the first unit that needs its upload or after the unit that produced its download. One
-//! transfer serves all consumers of an output. The user's own `upload` or `download` is the transfer itself, and a
-//! second one of the same output passes frames on. A link across an inserted transfer has two rings. The policy of a
-//! single consumer applies before the upload, so that no frame is uploaded only to be dropped.
+//! transfer serves all consumers of an output. If the user wrote an `upload` or `download` after the output, that
+//! handler performs the transfer, and a second such handler after the same output only passes frames on. A link across
+//! an inserted transfer has two rings. If an upload has a single consumer, the policy of its link applies before the
+//! upload, so that no frame is uploaded only to be dropped.
 //!
-//! Invariants: the rings of a link have at least its depth. Consumers that share a transfer share its ring.
+//! Invariants: the rings of a link together have at least the link's depth. Consumers that share a transfer share the
+//! ring into it.
 
 use crate::catalog::TransferDirection;
 use crate::plan::{PlannedRing, Unit};
@@ -29,7 +31,7 @@ pub(super) struct Wiring {
 pub(super) fn wire(net: &Net<'_>, layout: &UnitLayout, lanes: &LaneAssignment, device: Option<usize>) -> Wiring {
     let mut work =
         WiringBuilder { net, layout, lanes, units: own_units(net, lanes), order: Vec::new(), rings: Vec::new() };
-    // Inserted transfers go between two units.
+    // The positions leave gaps, so that inserted transfers fit between two units.
     work.order = (0..work.units.len()).map(|unit| 4 * unit + 2).collect();
     let carriers: Vec<usize> =
         (0..layout.transfers.len()).map(|transfer| work.carrier(transfer, device.unwrap_or(0))).collect();
@@ -66,11 +68,11 @@ struct WiringBuilder<'a> {
 }
 
 impl WiringBuilder<'_> {
-    /// The unit that performs a transfer: the user's own `upload` or `download`, or a new one.
+    /// The unit that performs a transfer: the user's own `upload` or `download`, or a new unit.
     fn carrier(&mut self, transfer: usize, device: usize) -> usize {
         let (net, made) = (self.net, &self.layout.transfers[transfer]);
-        // The user's transfer either produces the frames of this transfer, after one in the other direction, or
-        // consumes its output.
+        // The user's own handler is either the start of this transfer, after a transfer in the other direction, or one
+        // of its consumers.
         let is_own = |at: &usize| net.nodes[*at].entry.transfer == Some(made.direction);
         let mut ends = [made.from].into_iter().chain(made.wires.iter().map(|wire| net.wires[*wire].to));
         if let Some(own) = ends.find(is_own) {
@@ -94,7 +96,7 @@ impl WiringBuilder<'_> {
         let mut crossed = vec![None; net.wires.len()];
         for (transfer, made) in layout.transfers.iter().enumerate().rev() {
             let starts = |wire: &usize| net.wires[*wire].from == made.from && net.wires[*wire].output == made.output;
-            // If the producer performs the transfer itself, the wire starts after it.
+            // If the producer performs the transfer itself, the wire starts after the transfer.
             let carried = self.lanes.unit_of[made.from] == carriers[transfer];
             made.wires.iter().filter(|wire| starts(wire) && !carried).for_each(|wire| crossed[*wire] = Some(transfer));
         }
@@ -130,8 +132,8 @@ impl WiringBuilder<'_> {
                         self.ring((from, output), (carrier, 0), before, before.0)
                     });
                     fed[transfer] = Some(outer);
-                    // The policy of a single consumer applies before the upload, so that no frame is uploaded only to
-                    // be dropped.
+                    // If the upload has a single consumer, the link's policy applies before the upload, so that no
+                    // frame is uploaded only to be dropped.
                     let alone = !down && layout.transfers[transfer].wires.len() == 1;
                     let after = if alone { (Policy::Lossless, 0) } else { own };
                     vec![outer, self.ring((carrier, 0), (to, input), after, own.0)]
@@ -152,14 +154,15 @@ impl WiringBuilder<'_> {
         self.rings.len() - 1
     }
 
-    /// Policy and depth of the link to the user's own transfer, if that performs the transfer.
+    /// Policy and depth of the link to the user's own transfer, if that handler performs this transfer.
     fn way_to(&self, carrier: usize, transfer: usize) -> Option<(Policy, u32)> {
         let wires = &self.layout.transfers[transfer].wires;
         let wire = wires.iter().find(|wire| self.lanes.unit_of[self.net.wires[**wire].to] == carrier)?;
         Some((self.net.wires[*wire].policy, self.lanes.depth[*wire]))
     }
 
-    /// Policy and depth before an upload: those of its consumers if they agree, otherwise lossless.
+    /// Policy and depth before an upload. The policy is that of its consumers if they agree, otherwise lossless; the
+    /// depth is the largest depth of its consumers.
     fn before_upload(&self, transfer: usize) -> (Policy, u32) {
         let wires = || {
             self.layout.transfers[transfer]
@@ -188,7 +191,7 @@ impl WiringBuilder<'_> {
         let mut running: Vec<usize> = (0..self.units.len()).collect();
         running.sort_by_key(|unit| (self.order[*unit], *unit));
         let mut lanes: Vec<Vec<Vec<usize>>> = vec![Vec::new(); self.lanes.nodes.len()];
-        // The number of each segment within its lane; host lanes have one.
+        // The number of each segment within its lane; host lanes have one segment.
         let mut number: Vec<Option<usize>> = vec![None; self.units.len()];
         for unit in running {
             let lane = &mut lanes[self.units[unit].lane];

@@ -1,6 +1,6 @@
 //! The checked graph: names, ports, types and settings are valid and the sources are probed.
 //!
-//! Invariants: acyclic; every required input is fed exactly once; every source has a known size.
+//! Invariants: the graph has no cycle. Every required input is fed exactly once. Every source has a known size.
 
 use crate::catalog::{Catalog, DeclaredShader, Entry, KernelDesc, Probed, SettingValues};
 use crate::words::{OnError, Policy, Size, Until};
@@ -11,14 +11,14 @@ use super::spec::GraphSpec;
 pub struct Handler {
     pub name: String,
     pub entry: &'static Entry,
-    /// Defaults are filled in.
+    /// Includes the defaults of settings that are not given.
     pub settings: SettingValues,
     pub on_error: OnError,
     /// Index of the lead input.
     pub lead: usize,
     /// Only used with several inputs.
     pub until: Until,
-    /// What probing found, for a source.
+    /// The result of probing, for a source.
     pub probed: Probed,
     /// The shader, for a handler made from a user's text.
     pub declared: Option<DeclaredShader>,

@@ -1,4 +1,5 @@
-//! Settings that a user's shader declares: asks the probe for them and checks the written settings against them.
+//! Settings that a user's shader declares. This module asks the probe for the declared settings and checks the written
+//! settings against them.
 //!
 //! Invariant: afterwards every setting of a handler with a probed shader has a value of the declared type.
 

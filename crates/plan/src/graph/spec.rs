@@ -1,14 +1,15 @@
-//! `GraphSpec`: the graph as written, in text, TOML or with the builder. Nothing in it is checked yet.
+//! `GraphSpec`: the graph as written in text, in TOML or with the builder. Nothing in the spec is checked yet.
 //!
-//! Invariants: two specs with the same content are equal, wherever in a text they were written. Links are kept in one
-//! order.
+//! Invariants: two specs with the same content are equal, wherever in a text they were written. Links are always
+//! returned in the same order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::words::{OnError, Policy};
 
-/// A byte range in the source text. Always compares equal, so that it plays no part in comparing specs.
+/// A byte range in the source text. Any two spans compare equal, so that equal specs may have different positions in a
+/// text.
 #[derive(Debug, Clone, Default)]
 pub struct TextSpan(pub Option<Range<usize>>);
 
@@ -146,9 +147,9 @@ impl From<&str> for HandlerSpec {
 pub struct LinkSpec {
     pub from: LinkEnd,
     pub to: LinkEnd,
-    /// `None` leaves it to the planner.
+    /// `None` leaves the policy to the planner.
     pub policy: Option<Policy>,
-    /// In frames; `None` leaves it to the planner.
+    /// In frames; `None` leaves the depth to the planner.
     pub depth: Option<u32>,
     pub place: TextSpan,
 }
@@ -214,7 +215,7 @@ impl GraphSpec {
         HandlerId(self.handlers.len() - 1)
     }
 
-    /// Links an output to an input. Existing plans do not include it; plan again.
+    /// Links an output to an input. Existing plans do not include the new link.
     pub fn connect(&mut self, from: impl Into<FromEnd>, to: impl Into<ToEnd>) -> &mut LinkSpec {
         self.links.push(LinkSpec {
             from: from.into().0,
@@ -238,9 +239,10 @@ impl GraphSpec {
         links
     }
 
-    /// The name of every handler: its own, or its kind with the first free number from 0.
+    /// The name of every handler: its own name, or its kind with the first free number from 0.
     pub fn names(&self) -> Vec<String> {
-        // Default names count as taken too: the eleventh `blur` and the first `blur1` would both be `blur10`.
+        // Default names count as taken too: the eleventh handler of kind `blur` and the first of kind `blur1` would
+        // both be called `blur10`.
         let mut taken: BTreeSet<String> = self.handlers.iter().filter_map(|h| h.name.clone()).collect();
         let mut counters: BTreeMap<&str, usize> = BTreeMap::new();
         let mut names = Vec::with_capacity(self.handlers.len());
@@ -261,12 +263,12 @@ impl GraphSpec {
     }
 }
 
-/// True if a word can be a handler's name: a letter, then letters, digits, `-` and `_`, at most 64.
+/// True if a word can be a handler's name: a letter, then letters, digits, `-` and `_`, at most 64 characters.
 pub fn is_name(word: &str) -> bool {
     word.len() <= 64 && looks_like_name(word)
 }
 
-/// True if a word has the shape of a name, of any length: default names can be longer than given ones.
+/// True if a word has the form of a name but any length, because default names can be longer than given names.
 pub(crate) fn looks_like_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))

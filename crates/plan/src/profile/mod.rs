@@ -1,7 +1,7 @@
 //! Profiles: the performance figures of a machine, from which costs are computed.
 //!
-//! A profile is read from TOML and written as TOML. The shipped classes are files next to the code. Measuring is left
-//! to the calibration, decisions to `decide`.
+//! A profile is read from TOML and written as TOML. The profiles of the shipped device classes are files next to the
+//! code. Calibration measures the figures, and `decide` uses them.
 //!
 //! Invariants: every figure is finite and above zero. A shipped figure has an origin, or a reason if it is an estimate.
 
@@ -19,7 +19,8 @@ use crate::catalog::{Class, SettingValues};
 pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
 
-/// Minimum pixels per band of rows. With fewer, waking another thread takes about as long as computing them.
+/// Minimum pixels per band of rows. With fewer pixels, waking another thread takes about as long as computing these
+/// pixels.
 pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
 /// The rates, latencies, bandwidths and limits of a machine.
@@ -83,9 +84,10 @@ pub struct GpuProfile {
     pub variants: Variants,
 }
 
-/// Million units of work per second: one figure per [`Class`], and one for each handler that was measured separately.
-/// On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, on which such handlers run. The others
-/// are figures of all threads together, and a handler without a kernel gets one thread's share of them.
+/// Million units of work per second: one figure per [`Class`], and a figure for each handler that was measured
+/// separately. On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, because such handlers run
+/// on one thread. The other figures are those of all threads together, and a handler without a kernel gets one thread's
+/// share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
@@ -169,7 +171,7 @@ impl Profile {
         Some(Profile::read(&format!("shipped:{class}"), text).expect("a test reads every shipped profile"))
     }
 
-    /// Reads a profile from TOML; plans show `name`.
+    /// Reads a profile from TOML. Plans show `name` as the profile's name.
     pub fn read(name: &str, text: &str) -> Result<Profile, ProfileError> {
         let mut profile: Profile = toml::from_str(text).map_err(|error| ProfileError::Shape {
             name: name.to_owned(),

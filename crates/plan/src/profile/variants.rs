@@ -1,7 +1,7 @@
 //! Kernel variants of a device: workgroup size and pixels per invocation, for each class of kernels.
 //!
-//! Calibration finds the best variant; the kernels crate composes with it. A missing variant defaults to the one that
-//! every device supports.
+//! Calibration finds the best variant; the kernels crate uses it to compose kernels. A missing variant defaults to the
+//! variant that every device supports.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,8 @@ impl Variants {
             let Variant { workgroup, pixels_per_invocation: pixels } = variant;
             if !(1..=1024).contains(&workgroup) || !(1..=16).contains(&pixels) {
                 return Err(format!(
-                    "gpu.variants.{key} has {workgroup} invocations of {pixels} pixels; expected 1 to 1024 of 1 to 16"
+                    "gpu.variants.{key} has {workgroup} invocations of {pixels} pixels; expected 1 to 1024 \
+                     invocations of 1 to 16 pixels"
                 ));
             }
         }

@@ -1,4 +1,5 @@
-//! The content of both drawings: boxes by space and fusion group, edges and transfers with their labels.
+//! The content of the Graphviz and Mermaid drawings: boxes by space and fusion group, edges and transfers with their
+//! labels.
 //!
 //! Invariants: every handler is in exactly one box. A transfer with several consumers is one edge that forks.
 
@@ -9,10 +10,10 @@ use crate::catalog::TransferDirection;
 use crate::plan::{Plan, PlannedLink, PortAt, Transfer};
 use crate::words::Space;
 
-/// The handlers of one space, with fused ones separate.
+/// The handlers of one space, with fused handlers listed separately.
 pub(super) struct SpaceBox {
     pub(super) space: Space,
-    /// Handlers that are not fused with another.
+    /// Handlers that are not fused with another handler.
     pub(super) single: Vec<usize>,
     /// Fusion groups of two or more handlers.
     pub(super) fused: Vec<usize>,
@@ -31,7 +32,6 @@ pub(super) fn spaces(plan: &Plan) -> Vec<SpaceBox> {
     boxes.into_iter().filter(|b| !b.single.is_empty() || !b.fused.is_empty()).collect()
 }
 
-/// The label of a fusion group.
 pub(super) fn group_label(plan: &Plan, group: usize) -> String {
     match plan.groups[group].dispatches {
         0 => format!("group {group}"),
@@ -39,13 +39,12 @@ pub(super) fn group_label(plan: &Plan, group: usize) -> String {
     }
 }
 
-/// The label of a handler.
 pub(super) fn handler_label(plan: &Plan, handler: usize) -> String {
     let handler = &plan.handlers[handler];
     format!("{}{}", handler.name, if handler.inserted { " (inserted)" } else { "" })
 }
 
-/// The label of a link: its content, and its port and depth if they are not the usual ones.
+/// The label of a link: its content, the input port if it is not `video`, and policy and depth if the depth is not 0.
 pub(super) fn link_label(link: &PlannedLink) -> String {
     let port = if link.to.port == "video" { String::new() } else { format!("{}: ", link.to.port) };
     let depth = if link.depth == 0 { String::new() } else { format!(", {} {}", link.policy, link.depth) };
@@ -57,7 +56,6 @@ pub(super) fn transfers_by_input(plan: &Plan) -> BTreeMap<PortAt, usize> {
     plan.transfers.iter().enumerate().flat_map(|(r, transfer)| transfer.to.iter().map(move |at| (*at, r))).collect()
 }
 
-/// The label of a transfer.
 pub(super) fn transfer_label(transfer: &Transfer) -> String {
     let way = match transfer.direction {
         TransferDirection::Up => "up",

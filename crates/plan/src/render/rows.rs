@@ -1,4 +1,4 @@
-//! The rows of the text form: one for each fusion group and each handler without one.
+//! The rows of the text form: one row for each fusion group and for each handler without a group.
 //!
 //! Invariants: a row comes after every row that feeds it. Each transfer is shown before the first row that it serves.
 
@@ -16,13 +16,13 @@ pub(super) struct PlanRow<'a> {
     pub(super) group: Option<usize>,
     /// Cost per frame, including the pass over memory.
     pub(super) cost_ns: u64,
-    /// Its output, if it has one.
+    /// The row's output, if there is one.
     pub(super) out: Option<&'a Content>,
-    /// The handlers of other rows that feed it, in order.
+    /// The handlers of other rows that feed this row, in order.
     pub(super) fed_by: BTreeSet<usize>,
-    /// True if only the row above feeds it.
+    /// True if only the row above feeds this row.
     pub(super) follows: bool,
-    /// The transfers to show before it.
+    /// The transfers to show before this row.
     pub(super) transfers: Vec<usize>,
 }
 
@@ -31,8 +31,8 @@ pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
     let mut row_of = vec![0; plan.handlers.len()];
     for (h, handler) in plan.handlers.iter().enumerate() {
         let members = handler.group.map(|g| plan.groups[g].handlers.as_slice());
-        // A group is shown at the position of its last member, because any member may have an extra input from just
-        // before it.
+        // A group is shown at the position of its last member, because any member may have an extra input from a
+        // handler just before that member.
         if members.is_some_and(|m| m.iter().max() != Some(&h)) {
             continue;
         }
@@ -62,7 +62,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
         }
     }
     for (r, transfer) in plan.transfers.iter().enumerate() {
-        // A `download` itself is on the device: its transfer comes after it, before the next row.
+        // A `download` is itself on the device, so its transfer is shown after its own row and before the next one.
         let place = |h: usize| row_of[h] + usize::from(plan.handlers[h].space != transfer.direction.to());
         let first = transfer.to.iter().map(|at| place(at.handler)).min();
         if let Some(first) = first.map(|at| at.min(rows.len() - 1)) {

@@ -161,14 +161,14 @@ impl TextPage {
         if self.colour { format!("\x1b[{code}m{words}\x1b[0m") } else { words.to_owned() }
     }
 
-    /// Dims the words but not the padding: an escape code after trailing spaces would keep them in the line.
+    /// Dims the words but not the padding. An escape code after trailing spaces would keep these spaces in the line.
     fn dim(&self, padded: &str) -> String {
         let words = padded.trim();
         if words.is_empty() { padded.to_owned() } else { padded.replacen(words, &self.paint(DIM, words), 1) }
     }
 }
 
-/// The names of a row, fused ones joined, broken into lines of readable length.
+/// The names of a row's handlers, joined by `+` and broken into lines of readable length.
 fn wrapped_names(plan: &Plan, row: &PlanRow<'_>) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;

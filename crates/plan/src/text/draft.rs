@@ -1,6 +1,7 @@
-//! The draft of a graph: handlers and links as both readers find them, before references are resolved.
+//! The draft of a graph: handlers and links as the readers of both text forms find them, before references are
+//! resolved.
 //!
-//! It holds what both text forms have in common: names, `on-error`, duplicate settings, references and limits.
+//! The draft handles what both text forms have in common: names, `on-error`, duplicate settings, references and limits.
 //!
 //! Invariants: names are unique. References are resolved after all names are known, so they may point forward.
 
@@ -14,7 +15,7 @@ use crate::words::{OnError, Policy, UnknownWord};
 
 use super::{MAX_DEPTH, MAX_LINKS, MAX_MISTAKES, MAX_TEXT_BYTES, Mistake, ParsedGraph};
 
-/// One end of a link, or nothing if a mistake was already reported there.
+/// One end of a link. `Broken` stands for an end at which a mistake was already reported.
 #[derive(Debug, Clone)]
 pub(super) enum ChainItem<'a> {
     Handler { index: usize, at: Range<usize> },
@@ -28,12 +29,13 @@ pub(super) struct Reference<'a> {
     pub(super) name: &'a str,
     pub(super) port: Option<&'a str>,
     pub(super) at: Range<usize>,
-    /// The handler to use if no handler has this name: the word may have been a value of an unknown kind.
+    /// The handler to use if no handler has this name. Its kind is unknown, so the word may have been one of its
+    /// values.
     pub(super) otherwise: Option<usize>,
 }
 
 impl<'a> Reference<'a> {
-    /// Reads `name.` or `name.port`. Default names can be longer than given ones, so the length is not checked here.
+    /// Reads `name.` or `name.port`. Default names can be longer than given names, so the length is not checked here.
     pub(super) fn read(word: &'a str, at: Range<usize>) -> Option<Reference<'a>> {
         let (name, port) = word.split_once('.')?;
         let port = (!port.is_empty()).then_some(port);
@@ -226,7 +228,8 @@ struct NameBook<'s> {
 
 /// Maximum number of candidates shown for an unknown or ambiguous reference.
 const CANDIDATES_SHOWN: usize = 5;
-/// Maximum number of suggestions in one reading: comparing words is the only step here that is not linear.
+/// Maximum number of suggestions in one reading. Comparing words is the only step here whose time is not linear in the
+/// length of the text.
 const SUGGESTIONS: usize = 20;
 const COMPARISONS: usize = 1_000;
 

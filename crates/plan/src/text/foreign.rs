@@ -1,8 +1,8 @@
 //! Hints for users of `GStreamer` and ffmpeg: the vramp names of their elements, filters and settings.
 //!
-//! There is one table for each case: unknown kinds, unknown settings, values in another notation, links or filter lists
-//! in another grammar. Each hint is one line for [`Mistake::help`](super::Mistake::help). A hint names a kind only if
-//! the catalogue has it, and the tables name no kind that can only be planned.
+//! There are tables for unknown kinds and unknown settings, and functions for values in another notation and for links
+//! or filter lists in another grammar. Each hint is one line for [`Mistake::help`](super::Mistake::help). An equivalent
+//! kind is suggested only if the catalogue has it. The tables name no kind that can be planned but not run.
 
 use crate::catalog::{Catalog, Entry, ValueType};
 
@@ -85,7 +85,7 @@ const OTHERWISE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Settings of other tools, the kinds they apply to (any if empty), the equivalent setting, and the hint.
+/// Settings of other tools, the vramp kinds that they apply to (all if empty), the equivalent setting, and the hint.
 const SETTINGS: &[(&[&str], &[&str], &str, &str)] = &[
     (&["radius", "strength", "amount"], &["blur"], "sigma", "use `sigma`; it is about a third of the radius"),
     (&["radius"], &["boxblur"], "size", "`size` is the side of the square, twice the radius plus one"),

@@ -1,8 +1,8 @@
 //! The lexer: turns the text of a pipeline into words, settings, links and separators.
 //!
-//! It handles quoting, escapes, comments and line ends. Kinds and names mean nothing to it: `blur` and `2.5` are both
-//! words. It works on winnow's located stream and does its own error recovery, because one mistake must not hide the
-//! next.
+//! The lexer handles quoting, escapes, comments and line ends. It does not know kinds or names: `blur` and `2.5` are
+//! both words. It works on winnow's located stream and does its own error recovery, because one mistake must not hide
+//! the next.
 //!
 //! Invariant: every token except the last is at least one byte long, and no token is read twice, so lexing ends.
 
@@ -39,7 +39,7 @@ pub(super) struct LexToken<'a> {
     pub(super) at: Range<usize>,
 }
 
-/// Yields tokens one by one. They are never collected, because a text can have millions.
+/// Yields tokens one by one. They are never collected, because a text can have millions of tokens.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     input: LocatingSlice<&'a str>,
@@ -124,7 +124,8 @@ impl<'a> Lexer<'a> {
         Some((value, start..self.position()))
     }
 
-    /// Takes the value of `sigma= 2`, so that it is one mistake and not two, unless it is a setting itself.
+    /// Takes the value of `sigma= 2`, so that the space gives one mistake and not two. A comment or another setting is
+    /// not taken as the value.
     fn late_value(&mut self) -> Option<(Cow<'a, str>, Range<usize>)> {
         let before = self.input.checkpoint();
         self.take_while(is_inline_space);
@@ -146,7 +147,7 @@ impl<'a> Lexer<'a> {
             let at = self.position();
             match self.input.next_token() {
                 Some('"') => return text,
-                // A backslash: nothing else ends plain text inside quotes.
+                // This is a backslash, because only a quote or a backslash ends plain text inside quotes.
                 Some(_) => {
                     match self.input.next_token() {
                         Some(c @ ('"' | '\\')) => text.to_mut().push(c),
@@ -183,7 +184,7 @@ impl<'a> Lexer<'a> {
             return Lexeme::Link { policy, depth };
         }
         if spaced {
-            // No kind starts with a brace, so this one belongs to the link.
+            // No kind starts with a brace, so this brace belongs to the link.
             let at = start..self.position();
             self.report(Mistake::new("space between `!` and `{`", "expected `!{` without a space").at(Some(at)));
         }
@@ -195,7 +196,8 @@ impl<'a> Lexer<'a> {
             let word_start = self.position();
             let word = self.take_while(|c| in_word(c) && c != '}');
             let at = word_start..self.position();
-            // Without the closing brace only a word that must be an option is one; the rest is the next item.
+            // Without the closing brace, a word is an option only if it cannot be anything else. The next item starts
+            // after the options.
             let option = closed || count == 0 && word.parse::<Policy>().is_ok() || word.starts_with("depth=");
             if word.is_empty() || !option {
                 self.input.reset(&before);

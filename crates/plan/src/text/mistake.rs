@@ -1,4 +1,4 @@
-//! Mistakes in a text: what is wrong, where, and the remedy; and how they are displayed with the text and a caret.
+//! Mistakes in a text: what is wrong, where, and the remedy. Mistakes are displayed with the text and a caret.
 //!
 //! The readers and the checker find mistakes and report all of them together.
 //!
@@ -58,7 +58,7 @@ impl Mistake {
     }
 }
 
-/// A text with its name in messages.
+/// A text and the name that messages use for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
     /// A file name, or `pipeline` for text given directly.
@@ -71,7 +71,7 @@ impl SourceText {
         SourceText { name: name.into(), text: text.into() }
     }
 
-    /// Shows a span with a caret and these words below it. For errors found only after reading.
+    /// Shows a span with a caret and these words below it. Used for errors that are found only after reading.
     pub fn show(&self, place: &Range<usize>, words: &str, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[Group::with_level(Level::ERROR).element(self.snippet(place, words))])
@@ -125,8 +125,9 @@ impl Mistakes {
     }
 }
 
-/// The lines around a span, cut to a readable length, and the span within them. Any input gives a valid result: a
-/// pipeline can be one line of a megabyte, and a span can belong to a text that has changed since.
+/// The lines around a span, cut to a readable length, the number of the first line, and the span within these lines.
+/// Any input gives a valid result: a pipeline can be one line of a megabyte, and a span can belong to a text that has
+/// changed since.
 fn window<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, usize, Range<usize>) {
     let floor = |mut at: usize| {
         at = at.min(text.len());

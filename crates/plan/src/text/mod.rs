@@ -3,8 +3,8 @@
 //! The graph's meaning is checked elsewhere; the readers only need the catalogue to know which kinds take a bare
 //! setting.
 //!
-//! Invariants: reading any text ends, with all mistakes (up to a limit) and all that could be read. Printed text reads
-//! back as the same graph.
+//! Invariants: reading ends for any text, and returns all mistakes (up to a limit) and the part of the graph that could
+//! be read. Printed text reads back as the same graph.
 
 mod draft;
 pub(crate) mod foreign;
@@ -36,7 +36,7 @@ pub struct ParsedGraph {
 
 /// Longer texts are refused without reading them.
 const MAX_TEXT_BYTES: usize = 8 << 20;
-/// The maximum number of links in a text: enough to feed eight inputs of every handler twice over.
+/// The maximum number of links in a text: enough for two links into each of eight inputs of every handler.
 const MAX_LINKS: usize = 16 * GraphSpec::MAX_HANDLERS;
 /// The maximum depth of a link.
 const MAX_DEPTH: u32 = crate::graph::LinkSpec::MAX_DEPTH;

@@ -3,7 +3,7 @@
 //! Unknown kinds, keys and values are accepted here; the checker refuses them and suggests the nearest name. After a
 //! mistake the parser continues with what is certain, so that one mistake gives one message.
 //!
-//! Invariant: one step per token.
+//! Invariant: the parser takes one step per token.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -112,7 +112,8 @@ impl<'a> TextReader<'a> {
         }
     }
 
-    /// Chains can also be separated by spaces, so a word after a handler is its bare value or starts the next chain.
+    /// Chains can also be separated by spaces, so a word after a handler is either the handler's bare value or the
+    /// start of the next chain.
     fn word_after_handler(&mut self, index: usize, word: &'a str, at: Range<usize>) {
         let kind = self.kinds.get(self.draft.kind(index));
         let open = kind.map(|k| k.bare.as_slice()).unwrap_or_default();
@@ -196,14 +197,14 @@ impl<'a> TextReader<'a> {
         self.link = Some(Pending { from, policy, depth, at });
     }
 
-    /// Reports another tool's link and reads it as the link that was meant.
+    /// Reports a link in another tool's notation and reads it as `!`.
     fn foreign_link(&mut self, word: &str, at: Range<usize>) {
         let mistake = Mistake::new(format!("`{word}` is not a link"), "expected `!`").at(Some(at.clone()));
         self.draft.report(mistake.help("link handlers with `!`: `pattern ! blur ! null`"));
         self.link(None, None, at);
     }
 
-    /// A kind or a reference that starts an item, after a link or at the start of a chain.
+    /// Begins an item with a kind or a reference, after a link or at the start of a chain.
     fn begin(&mut self, word: &'a str, at: Range<usize>, otherwise: Option<usize>) {
         if self.item.is_some() {
             self.end_chain();
@@ -232,7 +233,7 @@ impl<'a> TextReader<'a> {
             let shown = clip(reference.name);
             let mistake =
                 Mistake::new(format!("`{shown}.` has no link"), "expected a link before or after a reference");
-            self.draft.report(mistake.at(Some(reference.at)).help(format!("write `{shown}. ! null`, say")));
+            self.draft.report(mistake.at(Some(reference.at)).help(format!("for example `{shown}. ! null`")));
         }
     }
 

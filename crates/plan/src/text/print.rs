@@ -1,7 +1,7 @@
 //! Prints a graph in the pipeline grammar.
 //!
-//! Every setting is printed with its key, including defaults. Handlers come in the graph's order, so that default names
-//! stay the same when the text is read again.
+//! Every setting that the graph gives is printed with its key, even if its value is the default. Handlers come in the
+//! graph's order, so that default names stay the same when the text is read again.
 
 use std::fmt::{self, Write};
 
@@ -10,24 +10,25 @@ use crate::words::{OnError, Policy};
 
 /// Prints a graph in the pipeline grammar: one chain per line, then the links that are in no chain.
 ///
-/// Reading the result gives the same graph if it has a handler, kinds, keys, ports and names satisfy
-/// [`is_name`](crate::is_name), names are unique, and depths are in range. Neither text form can express a depth
-/// without a policy, which only the builder can make. It is printed as `lossless`, the policy that waits instead of
-/// dropping.
+/// Reading the result gives the same graph, provided that the graph has at least one handler, that its kinds, keys,
+/// ports and names satisfy [`is_name`](crate::is_name), that its names are unique, and that its depths are in range.
+/// Only the builder can make a link with a depth but without a policy. Neither text form can express such a link, so
+/// the link is printed with the policy `lossless`, which waits instead of dropping frames.
 pub fn write_text(spec: &GraphSpec) -> String {
     let mut out = String::new();
     print(spec, &mut out).expect("writing to a string cannot fail");
     out
 }
 
-/// The printed policy of a link: a depth needs one.
+/// The printed policy of a link. A link with a depth needs a policy.
 pub(super) fn printed_policy(link: &LinkSpec) -> Option<Policy> {
     link.policy.or(link.depth.map(|_| Policy::Lossless))
 }
 
 fn print(spec: &GraphSpec, out: &mut String) -> fmt::Result {
     let handlers = spec.handlers();
-    // For each handler, the link into it that is printed in its chain; among equal links only the first.
+    // For each handler, the link from the handler before it, which is printed in their chain. Of several such links,
+    // only the first.
     let mut into: Vec<Option<&LinkSpec>> = vec![None; handlers.len()];
     let mut others = Vec::new();
     for link in spec.links() {

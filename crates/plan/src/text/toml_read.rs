@@ -1,4 +1,4 @@
-//! Reads a graph written as TOML: its keys, and typed values as the text of settings.
+//! Reads a graph written as TOML, and turns typed values into the text of settings.
 //!
 //! Invariant: a setting has the same text as in the pipeline grammar: `2` is "2", `[1, 0.5]` is "1,0.5".
 
@@ -45,8 +45,8 @@ pub fn read_toml(text: &str) -> ParsedGraph {
     }
 }
 
-/// Limit on the text for which all syntax errors are collected. Each costs memory, and a hostile text can have
-/// millions.
+/// Maximum length of a text for which all syntax errors are collected. Each error costs memory, and a hostile text can
+/// have millions of errors.
 const MAX_RECOVERED_BYTES: usize = 256 << 10;
 
 /// Reports only the syntax errors of the TOML. A table cut short by a missing quote would only give misleading
@@ -96,7 +96,7 @@ impl<'a> TomlReader<'a> {
         };
         self.known_keys("a handler", table, &["kind", "name", "on-error", "settings"]);
         let kind = self.required(value, table, "kind", "a handler");
-        // Without a kind, its name is still needed for references.
+        // A handler without a kind is added too, because references may use its name.
         let (kind, at) = kind.unwrap_or(("", value.span()));
         let Some(index) = self.draft.add(kind, at) else {
             return;
@@ -185,7 +185,7 @@ impl<'a> TomlReader<'a> {
         }
     }
 
-    /// The tables under a key; none if it is missing.
+    /// The tables under a key; none if the key is missing.
     fn tables(&mut self, table: &'a DeTable<'a>, key: &str) -> impl Iterator<Item = &'a TomlValue<'a>> + use<'a> {
         let array = table.get(key).and_then(|value| {
             let array = value.get_ref().as_array();

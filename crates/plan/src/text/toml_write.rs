@@ -98,7 +98,7 @@ fn print_value(value: &str, out: &mut String) -> fmt::Result {
 /// True if TOML reads this text as a number that prints as the same text: `2` and `0.5`, not `007`, `1e3` or `2.50`.
 fn is_canonical_number(text: &str) -> bool {
     let whole = text.parse::<i64>().is_ok_and(|n| n.to_string() == text);
-    // A number without a point is an integer in TOML, and may be too large for one.
+    // TOML reads a number without a point as an integer, and the number may be too large for an integer.
     whole || text.contains('.') && text.parse::<f64>().is_ok_and(|n| n.is_finite() && n.to_string() == text)
 }
 

@@ -1,10 +1,10 @@
-//! Capability sets: what a port can carry, and the algebra over them: intersection, union, fixation and the explanation
-//! of an empty intersection.
+//! Capability sets, which describe what a port can carry, and the operations on them: intersection, union, fixation
+//! (the choice of one point) and the explanation of an empty intersection.
 //!
 //! This module only reports the dimensions in which two ports are incompatible; negotiation inserts the converters.
 //!
-//! Invariants: a set means the points that it contains, and every operation is defined by those points. No result
-//! depends on the order in which alternatives were given.
+//! Invariants: a set stands for the points that it contains, each a content in a space, and every operation is defined
+//! by these points. No result depends on the order in which alternatives were given.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -262,7 +262,8 @@ impl Cap {
             }
     }
 
-    /// True if this alternative allows the content in the space. An unknown rate only fits an open rate.
+    /// True if this alternative allows the content in the space. Content of unknown rate needs an alternative that
+    /// allows any rate.
     fn contains(&self, space: Space, content: &Content) -> bool {
         self.covers(&Cap { spaces: SpaceSet::only(space), media: Media::exactly(content) })
     }
@@ -303,7 +304,7 @@ impl Caps {
     /// The empty set.
     pub const NONE: Caps = Caps(Vec::new());
 
-    /// The set of these alternatives, without empty ones and ones that another covers.
+    /// The set of these alternatives, without those that are empty or covered by another alternative.
     pub fn any_of(caps: impl IntoIterator<Item = Cap>) -> Caps {
         let mut kept: Vec<Cap> = caps.into_iter().filter(|c| !c.is_empty()).collect();
         kept.sort();
@@ -375,7 +376,7 @@ impl Caps {
     }
 }
 
-/// The sort key of [`Caps::fixate`]; less is better.
+/// The sort key of [`Caps::fixate`]; the smallest key wins.
 type Rank = (Space, PortType, u8, std::cmp::Reverse<(u32, u32)>, std::cmp::Reverse<Option<Rate>>, Vec<u32>);
 
 fn rank((space, content): &(Space, Content)) -> Rank {

@@ -22,7 +22,7 @@ pub struct FrameDesc {
 pub enum DType {
     /// 32-bit float.
     F32,
-    /// 16-bit float, two to a device word. Computed as f32 and rounded to nearest even after every op.
+    /// 16-bit float, two to a device word. Computed as f32 and rounded to nearest even after every operation.
     F16,
     /// Signed 32-bit integer.
     I32,

@@ -123,7 +123,7 @@ mod tests {
     fn rows_are_padded_to_four_bytes_and_planes_start_at_256() {
         assert_eq!(bytes(Format::Gray8, 5, 2), 16);
         assert_eq!(bytes(Format::Rgb8, 1, 3), 12);
-        // luma 8*3 = 24 -> 256, chroma rows 4, two of them: 256 + 8 -> 512 + 8
+        // Luma takes 3 rows of 8 bytes. The chroma planes take 2 rows of 4 bytes each and start at 256 and 512.
         assert_eq!(bytes(Format::I420, 5, 3), 520);
         assert_eq!(bytes(Format::Nv12, 5, 3), 256 + 8 * 2);
     }

@@ -73,10 +73,10 @@ impl fmt::Display for OnError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Until {
-    /// With its lead input. An input that ends earlier holds its last frame.
+    /// When its lead input ends. Any other input that ends earlier holds its last frame.
     #[default]
     Lead,
-    /// With the first of its inputs to end.
+    /// When the first of its inputs ends.
     Shortest,
 }
 

@@ -3,7 +3,7 @@
 //! The two crates do not know each other. Every kernel can therefore be tested without a device, and every device
 //! without vramp's kernels.
 //!
-//! Invariant: bindings are numbered in the order of the list: inputs, outputs, parameters last.
+//! Invariant: bindings are numbered in the order of the list, which has inputs first, then outputs, then parameters.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Binding {

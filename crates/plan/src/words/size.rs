@@ -96,7 +96,7 @@ impl Rate {
 
     /// The rate if only one frame in `n` is kept; `None` if the fraction no longer fits in 32 bits.
     pub fn divided(self, n: u32) -> Option<Rate> {
-        // Reduce across first: dividing 60/1 by 30 must not overflow on the way to 2/1.
+        // Reduce `num / n` before multiplying `den`, so that the product does not overflow needlessly.
         let common = Rate::new(self.num, n)?;
         Rate::new(common.num, self.den.checked_mul(common.den)?)
     }

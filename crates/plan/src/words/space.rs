@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// A memory that stores frames and that handlers work on.
+/// A memory in which frames are stored and on which handlers work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Space {

@@ -1,7 +1,7 @@
 //! Tags: the properties in a stream's header besides size, rate and format.
 //!
 //! Chroma siting, interlacing, pixel aspect and comments are values here. `decide` determines from an entry which of
-//! them a handler keeps.
+//! these tags a handler keeps.
 //!
 //! Invariant: tags describe a stream, not a frame; they never change how a frame is stored.
 
@@ -10,12 +10,12 @@
 /// Chroma sample k of an axis covers luma samples 2k and 2k + 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Siting {
-    /// Midway between the two, on both axes (JPEG, MPEG-1).
+    /// Midway between the two luma samples, on both axes (JPEG, MPEG-1).
     #[default]
     Centre,
-    /// On sample 2k horizontally, midway vertically (MPEG-2).
+    /// On luma sample 2k horizontally, midway vertically (MPEG-2).
     Left,
-    /// On sample 2k horizontally; vertically Cr is on line 2k and Cb on line 2k + 1 (PAL-DV).
+    /// On luma sample 2k horizontally; vertically Cr is on line 2k and Cb on line 2k + 1 (PAL-DV).
     Alternate,
 }
 
@@ -56,7 +56,8 @@ impl PixelAspect {
     pub const SQUARE: PixelAspect = PixelAspect { num: 1, den: 1 };
     pub const UNKNOWN: PixelAspect = PixelAspect { num: 0, den: 0 };
 
-    /// The aspect times a fraction of two products, reduced; `None` if the result does not fit in 32 bits.
+    /// The aspect times the product of `num` divided by the product of `den`, reduced; `None` if the result does not
+    /// fit in 32 bits.
     pub fn times(self, num: [u32; 2], den: [u32; 2]) -> Option<PixelAspect> {
         let product = |one: u32, [two, three]: [u32; 2]| u128::from(one) * u128::from(two) * u128::from(three);
         let (num, den) = (product(self.num, num), product(self.den, den));
@@ -73,7 +74,8 @@ fn common_divisor(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The properties of a stream's header besides size, rate and format; `None` if the header does not have them.
+/// The properties of a stream's header besides size, rate and format; a property is `None` if the header does not have
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct StreamTags {
     pub interlacing: Option<Interlacing>,

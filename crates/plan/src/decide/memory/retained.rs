@@ -1,4 +1,5 @@
-//! Frames of one output that are alive at the same time because of their consumers. Sizes are not known here.
+//! Counts the frames of one output that are alive at the same time because of their consumers. The sizes of frames are
+//! not known here.
 //!
 //! Invariant: parallel branches share the newest frames. Frames picked by `every` are not shared.
 
@@ -9,16 +10,17 @@ use super::super::lanes::LaneAssignment;
 use super::super::layout::UnitLayout;
 use super::super::net::Net;
 
-/// Frames of one output that are kept, including the one being written.
+/// Frames of one output that are kept, including the frame being written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Retained {
-    /// The newest ones, which parallel branches share.
+    /// The newest frames, which parallel branches share.
     newest: u64,
-    /// Ones picked by `every`, which are not shared.
+    /// Frames picked by `every`, which are not shared.
     picked: u64,
-    /// True if it is only the newest frame of an input that is not the lead.
+    /// True if only the newest frame of an input is kept, and the input is not the lead.
     pub(super) newest_only: bool,
-    /// True if it is only in rings of the device lane that never fill, because their consumer runs first.
+    /// True if the frames are only in rings of the device lane. Such rings never fill, because their consumer runs
+    /// first.
     pub(super) takes_turns: bool,
 }
 
@@ -48,12 +50,12 @@ pub(super) struct Waits<'a> {
     least: bool,
     /// True if a node may have to keep its frame because a consumer waits.
     may_wait: Vec<bool>,
-    /// For each node that passes frames on, the frames kept by it and after it: without and with a feed from another
-    /// lane.
+    /// For each node that passes frames on, the frames kept by the node and after it. The first count is for frames
+    /// from the same lane, the second for frames from another lane.
     after: Vec<[Retained; 2]>,
 }
 
-/// The default depth of links. One frame at a time needs a depth of one.
+/// The default depth of links. With one frame at a time, a depth of one is enough.
 const USUAL_DEPTH: u64 = 3;
 
 impl<'a> Waits<'a> {
@@ -88,7 +90,7 @@ impl<'a> Waits<'a> {
         self.lanes.depth[wire] == 0 && self.layout.transfer_of[wire].is_none()
     }
 
-    /// True if both ends are in the device lane, which may run the later one first.
+    /// True if both ends are in the device lane, which may run the later end first.
     fn is_within_device(&self, wire: usize) -> bool {
         let leaves = |at: usize| self.net.space_out(at, self.spaces[at]);
         let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
@@ -112,7 +114,7 @@ impl<'a> Waits<'a> {
         match self.layout.transfer_of[wire].map(|transfer| &self.layout.transfers[transfer]) {
             None if self.lanes.depth[wire] == 0 => self.inline(wire, false),
             None => self.across(wire),
-            // Frames wait on the host; recorded ones wait until they are played.
+            // Frames wait on the host. Frames that are already recorded wait there until the recording is played.
             Some(transfer) if transfer.direction == TransferDirection::Up => {
                 let depth = transfer.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
                 let hand = if self.least { 0 } else { self.batch };
@@ -134,8 +136,9 @@ impl<'a> Waits<'a> {
         self.across(wire)
     }
 
-    /// Frames of a ring between two lanes, plus those taken from it. In a lossless ring the frame being written already
-    /// has a slot. In any other ring it replaces the oldest, and the consumer may be far behind.
+    /// Frames in a ring between two lanes, plus the `hand` frames that the consumer has taken from the ring. In a
+    /// lossless ring the frame being written already has a slot. In any other ring this frame replaces the oldest, and
+    /// the frames that the consumer has taken may be much older.
     fn ring(depth: u64, hand: u64, lossy: bool) -> Retained {
         let (newest, picked) = if lossy { (depth + 1, hand) } else { (depth + hand, 0) };
         Retained { newest, picked, ..Retained::default() }
@@ -153,7 +156,8 @@ impl<'a> Waits<'a> {
             let ring = Waits::ring(depth, 0, lossy);
             return Retained { newest: ring.newest + after.newest, picked: after.picked, ..Retained::default() };
         }
-        // A frame read on the device is in use until its submission has finished; `memory` counts it there.
+        // A frame read on the device is in use until its submission has finished; `memory` counts the frame with its
+        // submission.
         let hand = match self.net.nodes[to].entry.transfer {
             _ if self.least => 0,
             Some(TransferDirection::Up) => self.batch,
@@ -174,7 +178,7 @@ impl<'a> Waits<'a> {
             return Retained { newest: after.newest + waits, ..after };
         }
         if link.input != node.lead && node.inputs.len() > 1 {
-            // The frame is kept until a newer one arrives, which is being made in the meantime.
+            // The frame is kept until a newer frame arrives, and that newer frame is made in the meantime.
             return Retained { newest: if host { 2 } else { 1 }, picked: 0, newest_only: !host, ..Retained::default() };
         }
         Retained { newest: waits, ..Retained::default() }

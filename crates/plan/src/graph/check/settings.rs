@@ -1,4 +1,5 @@
-//! Checks a handler's settings: reads each one as its entry declares it, fills in defaults and reports missing ones.
+//! Checks a handler's settings: reads each setting as the handler's entry declares it, fills in defaults and reports
+//! missing settings.
 
 use crate::catalog::{Entry, Fallback, Probed, SettingValues, ValueType, nearest};
 use crate::graph::checked::Handler;

@@ -1,5 +1,5 @@
-//! Contexts: the host, with or without a device, and everything that a context's tensors share: the lane on the device,
-//! the host pool, the counts, and the list of living storages.
+//! Contexts. A context is the host, with or without a device. Its tensors share a lane on the device, the host pool,
+//! the counts, and the list of living storages.
 //!
 //! A context has one lane on its device. A lane is a player, and a recording that grows until a value is read, enough
 //! work has gathered, or memory is short.

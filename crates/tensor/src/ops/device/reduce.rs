@@ -22,7 +22,7 @@ use super::text::{KernelText, Launch, MATH};
 /// Maximum number of values per invocation.
 const MOST_PER_INVOCATION: usize = 4096;
 
-/// Maximum number of values per workgroup, so that a long row is shared by several workgroups.
+/// Maximum number of values per workgroup. A longer row is split, so that several workgroups share it.
 const PER_GROUP: usize = 256 * GROUP;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

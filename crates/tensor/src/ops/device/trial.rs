@@ -1,7 +1,7 @@
 //! Runs kernels in tests: opens one device for all tests, uploads inputs and downloads results.
 //!
-//! Every bit of lent memory is set to 1 before a kernel writes to it, so that values that the kernel does not write
-//! show up.
+//! Every bit of the output memory is set to 1 before a kernel runs, so that values that the kernel does not write show
+//! up.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;

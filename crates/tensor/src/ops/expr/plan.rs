@@ -40,7 +40,7 @@ pub(super) struct Cluster {
 
 /// The number of rounds after which nodes that a group uses several times are computed separately. A group in which
 /// every node is used once needs no second cut. Trees of any size take 2 rounds, and random nets of 2,000 ops took 3 or
-/// 4.
+/// 4 rounds.
 const PATIENT_ROUNDS: usize = 12;
 
 /// A node's address. Nodes live as long as the plan that names them.

@@ -220,7 +220,7 @@ mod x86 {
     }
 
     /// 512-bit vectors with multiply and accumulate in one instruction (16-bit `vpdpwssd`). Safe code can use this
-    /// instruction because the compiler selects it for a loop; the 8-bit instruction is twice as fast, but the compiler
+    /// instruction because the compiler selects it on its own; the 8-bit instruction is twice as fast, but the compiler
     /// does not select it.
     #[derive(Clone, Copy)]
     pub(super) struct FusedTile(pub Vnni);

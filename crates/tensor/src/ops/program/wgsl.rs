@@ -103,7 +103,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let zero = word(at + self.constants.len());
         let _ = writeln!(
             text,
-            "// The value unchanged, which the compiler cannot know: it can neither fuse nor remove the steps around this call.
+            "// The value unchanged, which the compiler cannot know: it can neither fuse nor remove steps around it.
 fn kept(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) | vU({zero}));
 }}

@@ -93,8 +93,8 @@ impl TextureCopies {
         if rest == 0 {
             return Ok(());
         }
-        // The remaining rows cannot be copied directly: they are not full, need padding, begin inside a texel's worth
-        // of bytes, or are past the last value.
+        // The remaining rows cannot be copied directly: they are not full, need padding, do not begin at a multiple of
+        // the texel size, or are past the last value.
         let rows = given(rows, self.rows_to_fill(from, to))?;
         let (start, bytes) = (start + u64::from(direct) * row_bytes, bytes - u64::from(direct) * row_bytes);
         let groups = pitch_bytes / 16 * rest;

@@ -73,8 +73,8 @@ impl Tile {
     ];
 
     /// The default without a measurement. On llvmpipe (Mesa 25) a 512^3 product took 40 ms of CPU time with 8x4 in
-    /// registers, 47 with 4x4, 41 with 8x8, which takes 1.5 times as long to compile, and 78 or more with tiles in
-    /// workgroup memory. GPUs get a tile in workgroup memory, which is made for this; no GPU was measured.
+    /// registers, 47 with 4x4, 41 with 8x8, and 78 or more with tiles in workgroup memory. 8x8 took 1.5 times as long
+    /// to compile as 8x4. GPUs get a tile in workgroup memory, which is made for this; no GPU was measured.
     pub(crate) fn usual(m: usize, n: usize, software: bool) -> Tile {
         // For a single row or column, more rows or columns in a tile would be wasted, and the operand is not contiguous
         // along that axis.

@@ -6,19 +6,20 @@
 //!            written) compute)   parameters)
 //! ```
 //!
-//! The crate does not know pipelines. The two meet in a frame's memory, which is a tensor [h, w, 4] of u8 without a
-//! copy, and in a recording: a context can record its ops into a pipeline's recording, so that they join the pipeline's
-//! submit. Only crates/gpu names wgpu; it re-exports wgpu for users' own GPU code.
+//! The crate does not know pipelines. Tensors and pipelines meet in two places. A frame's memory is a tensor [h, w, 4]
+//! of u8 without a copy. And a context can record its ops into a pipeline's recording, so that the ops are part of the
+//! pipeline's submit. Only crates/gpu names wgpu, which it re-exports for users' own GPU code.
 //!
-//! Three modules, each of which uses only those before it (`tests/walls.rs` checks the imports):
+//! There are three modules, each of which uses only the modules before it (`tests/walls.rs` checks the imports):
 //! - `ops`: tensors, expressions, host loops, device kernels, users' shaders, textures;
 //! - `store`: named tensors that models share, and their files;
 //! - [`classic`]: an API with process-wide objects.
 //!
 //! Invariants: values are downloaded only when they are read. The second op of a kind compiles and allocates nothing.
-//! Errors are typed and carry numbers, and the next op works.
+//! Errors are typed and carry numbers, and the next op after an error works.
 
-// The proof that these types are `Send` and `Sync` goes through all of wgpu's types, deeper than the default limit.
+// The compiler's proof that these types are `Send` and `Sync` goes through all of wgpu's types, deeper than the default
+// limit.
 #![recursion_limit = "256"]
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,4 +1,5 @@
-//! The Rust types whose values a tensor can hold, and the [`DType`] of each. `cast` converts between them.
+//! The Rust types whose values a tensor can hold, and the [`DType`] of each. `cast` converts values from one type to
+//! another.
 
 use half::f16;
 

@@ -1,6 +1,6 @@
-//! Errors of tensor ops: one variant per cause, with numbers and a remedy. Nothing is logged here.
+//! Errors of tensor ops: one variant per cause, with numbers and a remedy. Nothing is logged.
 //!
-//! Invariant: a failed call has changed nothing and has released everything it took; the next op works.
+//! Invariant: a failed call has changed nothing and has released everything it took, so that the next op works.
 
 use vramp_gpu::{BufferError, CompileError, LendError, PlayError, ReadbackError, RecordError};
 
@@ -34,7 +34,7 @@ pub enum TensorError {
         start: usize,
         end: usize,
         shape: Shape,
-        /// The number of values in the shape, or in the buffer that it is read from.
+        /// The number of values in the shape, or in the buffer from which they are read.
         has: usize,
     },
     /// An invalid setting of an op.
@@ -73,7 +73,7 @@ pub enum TensorError {
     #[error("{op}: the device was lost: {reason}; move to another one, or to the host (`Context::move_to`)")]
     Lost {
         op: &'static str,
-        /// As the driver reports it.
+        /// The reason that the driver reports.
         reason: String,
     },
     /// Any other failure of the device.
@@ -94,7 +94,7 @@ fn axes_of(shape: &Shape) -> String {
 /// Errors grouped by remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// This device cannot do it, or there is none: compute on the host.
+    /// The device cannot run the op, or there is no device: compute on the host.
     NotSupported,
     /// The shapes do not match: reshape, or use other tensors.
     DimensionMismatch,

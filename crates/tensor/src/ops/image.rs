@@ -17,7 +17,7 @@ pub enum ChannelLayout {
 pub enum ResizeMode {
     /// The pixel that contains the sample point.
     Nearest,
-    /// Interpolates between the four nearest pixels. Pixel centres are at halves; edges repeat.
+    /// Interpolates between the four nearest pixels. Pixel centres are at half-integers; pixels at the edges repeat.
     #[default]
     Bilinear,
 }
@@ -25,14 +25,14 @@ pub enum ResizeMode {
 /// The mapping between an image's bytes and a tensor's values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImageSpec {
-    /// Height and width of the tensor; defaults to those of the image.
+    /// Height and width of the tensor; the default is the size of the image.
     pub size: Option<(usize, usize)>,
     /// The letter (`r`, `g`, `b`, `a`) of each channel in order, such as `rgb` or `bgr`. A tensor of one channel
     /// becomes a gray image.
     pub channels: String,
     /// Subtracted from byte / 255, per channel.
     pub mean: [f32; 4],
-    /// Divides the difference, per channel.
+    /// Divides the result of that subtraction, per channel.
     pub std: [f32; 4],
     pub layout: ChannelLayout,
     pub resize: ResizeMode,

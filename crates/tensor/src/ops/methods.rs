@@ -1,4 +1,4 @@
-//! Ops as methods of [`Tensor`]. Each one builds an expression of a single op and runs it at once; checks and
+//! Ops as methods of [`Tensor`]. Each method builds an expression of a single op and runs it at once; checks and
 //! computation are in [`Expr`].
 
 use crate::ops::dtype::DType;
@@ -51,7 +51,7 @@ impl Tensor {
         binary(op: Binary, other: impl Into<Operand>),
         /// Limits values to `low..=high`; NaN stays NaN.
         clamp(low: f32, high: f32),
-        /// Takes the value of `yes` if this one is not 0, otherwise that of `no`.
+        /// The value of `yes` where the value of this tensor is not 0, and the value of `no` elsewhere.
         select(yes: impl Into<Operand>, no: impl Into<Operand>),
         /// The same values in another type, converted like Rust's `as`.
         cast(dtype: DType),
@@ -65,11 +65,11 @@ impl Tensor {
         min(axis: isize),
         /// The mean of squares along an axis.
         mean_of_squares(axis: isize),
-        /// The index of the largest value along an axis, as u32; the first of equal ones.
+        /// The index of the largest value along an axis, as u32; the first index if values are equal.
         argmax(axis: isize),
-        /// The index of the smallest value along an axis, as u32; the first of equal ones.
+        /// The index of the smallest value along an axis, as u32; the first index if values are equal.
         argmin(axis: isize),
-        /// Reduces an axis, which is removed, or kept with a length of 1.
+        /// Reduces an axis, which is removed from the shape, or kept with a length of 1.
         reduce(how: Reduction, axis: isize, keep: bool),
         /// Reduces all values to one.
         reduce_all(how: Reduction),
@@ -98,12 +98,12 @@ impl Tensor {
         image_to_tensor(picture: &ImageSpec),
         /// Converts a tensor of f32 to an image [height, width, 4] of u8.
         tensor_to_image(picture: &ImageSpec),
-        /// Values of i8 times their scale, which broadcasts.
+        /// Multiplies values of i8 by their scale, which broadcasts.
         dequantize(scale: impl Into<Operand>),
     }
 
-    /// Quantises to i8 with one scale for all values, or one for each index along an axis. [`Expr::quantize`] documents
-    /// the scheme.
+    /// Quantises to i8 with one scale for all values, or with one scale for each index along an axis.
+    /// [`Expr::quantize`] documents the scheme.
     pub fn quantize(&self, axis: Option<isize>) -> Result<(Tensor, Tensor), TensorError> {
         let (_, scale) = self.lazy().quantize(axis);
         let scale = scale.run()?;

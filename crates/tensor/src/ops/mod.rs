@@ -1,7 +1,7 @@
 //! Tensors and their ops: values, shapes, expressions, host loops, device kernels, programs that fuse elementwise ops,
 //! users' shaders, textures, and the context that owns the memory of all of them.
 //!
-//! `ops` knows neither the store nor the classic API; both build on it.
+//! `ops` knows neither the store nor the classic API, which are built on it.
 
 pub(crate) mod context;
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,6 +1,6 @@
 //! The reductions of tensors. Host loops, device kernels and expressions all use this enum.
 
-/// How values along an axis become one.
+/// How the values along an axis are reduced to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// 0 for an empty axis.
@@ -13,7 +13,8 @@ pub enum Reduction {
     Min,
     /// NaN for an empty axis.
     MeanOfSquares,
-    /// The index of the largest value, the first of equal ones; of the first NaN if there is one.
+    /// The index of the largest value, or of the first NaN if there is one. If several values are largest, the first
+    /// index.
     ArgMax,
     /// The index of the smallest value, with the same rules.
     ArgMin,

@@ -1,7 +1,7 @@
 //! Shapes and everything that follows from a shape alone: counts, strides, axes counted from the end, broadcasting.
 //!
-//! Invariants: a shape has at most [`MAX_RANK`] axes. Its count of values fits in 32 bits, because kernels index with
-//! u32.
+//! Invariants: a shape has at most [`MAX_RANK`] axes. The number of its values fits in 32 bits, because kernels index
+//! with u32.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ pub const MAX_RANK: usize = 8;
 pub struct Shape(SmallVec<[usize; 4]>);
 
 impl Shape {
-    /// Checks rank and count.
+    /// Fails if there are more than [`MAX_RANK`] axes, or too many values.
     pub fn new(lengths: &[usize]) -> Result<Shape, TensorError> {
         if lengths.len() > MAX_RANK {
             return Err(TensorError::TooManyAxes { has: lengths.len(), most: MAX_RANK });
         }
         let count = lengths.iter().try_fold(1_u64, |count, length| count.checked_mul((*length).max(1) as u64));
-        // A length of 0 makes the count 0, but the other lengths must still be countable, because that axis may be
-        // dropped.
+        // A length of 0 makes the count 0, but the product of the other lengths must still be in range, because the
+        // axis of length 0 may be dropped later.
         match count.filter(|count| u32::try_from(*count).is_ok()) {
             Some(_) => Ok(Shape(SmallVec::from_slice(lengths))),
             None => Err(TensorError::TooManyValues { shape: lengths.to_vec(), most: u64::from(u32::MAX) }),
@@ -57,13 +57,13 @@ impl Shape {
         strides
     }
 
-    /// Resolves an axis; negative ones count from the end.
+    /// Resolves an axis; negative numbers count from the end.
     pub fn axis(&self, op: &'static str, axis: isize) -> Result<usize, TensorError> {
         let at = if axis < 0 { self.rank().checked_sub(axis.unsigned_abs()) } else { Some(axis.unsigned_abs()) };
         at.filter(|at| *at < self.rank()).ok_or_else(|| TensorError::NoSuchAxis { op, axis, shape: self.clone() })
     }
 
-    /// The shape as three axes around one of its own: all before it, the axis, and all after it.
+    /// The shape as three axes: all axes before `axis` merged, `axis` itself, and all axes after it merged.
     pub fn around(&self, axis: usize) -> Around {
         let (before, rest) = self.0.split_at(axis);
         Around { outer: before.iter().product(), length: rest[0], inner: rest[1..].iter().product() }
@@ -81,7 +81,8 @@ impl Shape {
         Shape(lengths)
     }
 
-    /// The shape that both broadcast to. Counted from the end, lengths must be equal, or 1 in one shape, or missing.
+    /// The shape to which both shapes broadcast. Axes are matched from the end: their two lengths must be equal, or one
+    /// of them must be 1 or missing.
     pub fn broadcast(&self, other: &Shape, op: &'static str) -> Result<Shape, TensorError> {
         let (long, short) = if self.rank() >= other.rank() { (self, other) } else { (other, self) };
         let mut lengths = long.0.clone();
@@ -97,7 +98,8 @@ impl Shape {
         Shape::new(&lengths)
     }
 
-    /// Strides for reading this shape as `into`, to which it broadcasts: 0 along repeated axes.
+    /// Strides for reading values of this shape as if they had the shape `into`, to which this shape broadcasts.
+    /// Strides are 0 along repeated axes.
     pub fn strides_as(&self, into: &Shape) -> SmallVec<[usize; 4]> {
         let own = self.strides();
         let skip = into.rank() - self.rank();
@@ -107,8 +109,8 @@ impl Shape {
     }
 }
 
-/// Lengths and strides, slowest axis first. Merges neighbouring axes that one stride can walk, and drops axes of length
-/// 1.
+/// Lengths and strides, slowest axis first. Merges neighbouring axes that are equivalent to a single axis with one
+/// stride, and drops axes of length 1.
 pub(crate) fn merged(lengths: &[usize], strides: &[usize]) -> SmallVec<[(usize, usize); 4]> {
     let mut axes: SmallVec<[(usize, usize); 4]> = SmallVec::new();
     for (&length, &stride) in lengths.iter().zip(strides).filter(|(length, _)| **length != 1) {
@@ -124,10 +126,10 @@ pub(crate) fn merged(lengths: &[usize], strides: &[usize]) -> SmallVec<[(usize, 
 /// A shape seen from one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Around {
-    /// The product of the lengths before it.
+    /// The product of the lengths before the axis.
     pub outer: usize,
     pub length: usize,
-    /// The product of the lengths after it, which is the distance between neighbours along it.
+    /// The product of the lengths after the axis, which is the distance between neighbours along the axis.
     pub inner: usize,
 }
 

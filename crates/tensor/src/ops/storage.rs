@@ -1,8 +1,9 @@
-//! The values of a tensor: one copy on the host, one on the device, or both, each with the number of the last write it
-//! has seen.
+//! The values of a tensor: a copy on the host, a copy on the device, or both. Each copy carries the number of the last
+//! write that it contains.
 //!
-//! A request for a side returns the newest values there, and moves them first if needed; so no write is overwritten
-//! unseen, and a sync moves only the newer copy. Tensors are shapes over a storage; views and clones share it.
+//! A request for the values on one side returns the newest values, and first moves them to that side if needed. So no
+//! write is lost, and values move only if the other side has newer ones. Tensors are shapes over a storage; views and
+//! clones share their tensor's storage.
 //!
 //! Invariants: values that were lost with a device are an error, never zeros. Lock order: a storage's state, then the
 //! store's ledger, then a lease's slot.
@@ -23,7 +24,7 @@ use crate::ops::error::TensorError;
 use crate::ops::memory::Block;
 use crate::ops::shape::Shape;
 
-/// Source of storage ids. Unlike an address, an id is never used again.
+/// Source of storage ids. Unlike an address, an id is never reused.
 static LAST_STORAGE: AtomicU64 = AtomicU64::new(0);
 
 /// Values that tensors share.
@@ -33,14 +34,14 @@ pub(crate) struct Storage {
     context: Context,
     /// Tensors that use the storage and are not disposed.
     users: AtomicUsize,
-    /// True if code outside the context also uses the device memory. It then stays in place, and bytes around the
-    /// values are not touched.
+    /// True if code outside the context also uses the device memory. The values then stay in that memory, and the bytes
+    /// around them are not touched.
     is_shared: bool,
     state: Mutex<StorageState>,
 }
 
 /// If `gone` is `None`, at least one side has the newest values; every `expect` in this file relies on that. A side
-/// drops its copy only if the other one is as new, or together with setting `gone`.
+/// drops its copy only if the copy of the other side is as new, or if `gone` is set at the same time.
 #[derive(Default)]
 struct StorageState {
     host: Option<VersionedCopy<Arc<Block>>>,
@@ -51,7 +52,7 @@ struct StorageState {
     gone: Option<LossReason>,
 }
 
-/// A copy, with the number of the last write in it.
+/// A copy of the values, and the number of the last write that it contains.
 struct VersionedCopy<T> {
     of: T,
     write: u64,
@@ -109,7 +110,7 @@ pub struct Location {
     pub device: bool,
 }
 
-/// The op and the tensor that make a request, for errors.
+/// The op and the tensor that request values, for errors.
 #[derive(Clone, Copy)]
 pub(crate) struct OpRequest<'a> {
     pub(crate) op: &'static str,
@@ -176,7 +177,7 @@ impl Storage {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds a user unless there are none left, which is final. Returns whether it did.
+    /// Adds a user, unless the last user has left, which is final. Returns whether a user was added.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn enter_if_used(&self) -> bool {
         let more = |users: usize| (users > 0).then(|| users + 1);
@@ -194,7 +195,7 @@ impl Storage {
         })
     }
 
-    /// Removes a user; the last one drops the values.
+    /// Removes a user. When the last user leaves, the values are dropped.
     pub(crate) fn leave(&self) {
         if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.clear(LossReason::Disposed);
@@ -211,7 +212,7 @@ impl Storage {
         Location { host, device }
     }
 
-    /// The number of writes so far, including those lost with a device.
+    /// The number of writes so far, including writes that were lost with a device.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn writes(&self) -> u64 {
         self.state().writes
@@ -292,7 +293,7 @@ impl Storage {
         Ok((buffer, self.bytes))
     }
 
-    /// Passes a range of the newest values to `show`, from either side, without keeping a copy.
+    /// Passes a range of the newest values to `show`, from the side that has them, without keeping a copy.
     pub(crate) fn read<T>(
         &self,
         asking: OpRequest<'_>,
@@ -302,7 +303,7 @@ impl Storage {
         self.read_up_to(asking, range, show).map(|(shown, _)| shown)
     }
 
-    /// Like [`Storage::read`]; also returns the number of the last write in the values.
+    /// Like [`Storage::read`]; also returns the number of the last write that the values contain.
     pub(crate) fn read_up_to<T>(
         &self,
         asking: OpRequest<'_>,
@@ -331,7 +332,7 @@ impl Storage {
         unreachable!("without a device the host has them")
     }
 
-    /// If only the device has the newest values: its side, the buffer, and the range of words to download.
+    /// The device side, the buffer, and the range of words to download, if only the device has the newest values.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn only_on_device(
         &self,
@@ -370,7 +371,8 @@ impl Storage {
         Ok(Box::pin(pending.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
     }
 
-    /// Writes a range on the side that has the newest values. The other side stays outdated until it is used.
+    /// Writes a range on the side that has the newest values. The copy on the other side is outdated until it is
+    /// requested.
     pub(crate) fn write(&self, asking: OpRequest<'_>, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
         let mut state = self.state();
         state.check(asking)?;
@@ -396,7 +398,7 @@ impl Storage {
         match Arc::get_mut(&mut host.of) {
             Some(block) => block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes),
             None => {
-                // An upload in flight still reads the old block.
+                // An upload in flight still reads the old block, so the values move to a new one.
                 let mut block = self.context.pool().lend(asking.op, self.bytes)?;
                 block.bytes_mut().copy_from_slice(host.of.bytes());
                 block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
@@ -414,7 +416,8 @@ impl Storage {
     pub(crate) fn was_written_on_device(&self) {
         let mut state = self.state();
         let now = state.writes + 1;
-        // If the values have left the device since, that write is void and the host's copy stays the newest.
+        // If the values have left the device since the buffer was handed out, the write has no effect and the host's
+        // copy stays the newest.
         if let Some(copy) = &mut state.device {
             copy.write = now;
             state.writes = now;
@@ -427,8 +430,8 @@ impl Storage {
         self.leave_device_if(asking, || true)
     }
 
-    /// Like [`Storage::leave_device`] if `may` returns true. It is called under the lock, so that no other thread can
-    /// move the values meanwhile.
+    /// Like [`Storage::leave_device`], but only if `may` returns true. `may` is called under the lock, so that no other
+    /// thread can move the values meanwhile.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn leave_device_if(
         &self,
@@ -456,7 +459,8 @@ impl Storage {
         self.bytes
     }
 
-    /// Handles the loss of a device: values that were only there are lost. Returns whether values are left.
+    /// Handles the loss of a device: values of which the host has no current copy are lost. Returns whether the storage
+    /// still has values.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn lose(&self, side: &Arc<DeviceSide>, reason: &str) -> bool {
         let mut state = self.state();
@@ -472,8 +476,8 @@ impl Storage {
         is_newest
     }
 
-    /// Replaces values lost with a device; returns whether it did. A storage that was disposed meanwhile is no longer
-    /// counted and stays disposed, and values restored by another thread are kept.
+    /// Replaces values that were lost with a device. Returns false and changes nothing if the storage was disposed
+    /// meanwhile, because it is no longer counted, or if another thread has restored the values.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn restore(&self, block: Block) -> bool {
         let mut state = self.state();
@@ -550,7 +554,7 @@ impl Drop for Storage {
 }
 
 impl StorageState {
-    /// Requests a download of a range, from the word in which it begins.
+    /// Requests a download of a range, from the word in which the range begins.
     #[cfg(not(target_arch = "wasm32"))]
     fn ask(&self, op: &'static str, (start, end): (usize, usize)) -> Result<PendingDownload, TensorError> {
         let there = &self.device.as_ref().expect("values are on one of two sides").of.0;

@@ -1,7 +1,7 @@
-//! Downloads that have arrived and were not read yet. Any thread that waits on the device may receive another thread's
-//! download, and leaves it here for that thread. Nothing here waits for the device.
+//! Downloads that have arrived and were not read yet. A thread that waits for the device may receive a download that
+//! another thread has requested, and leaves it here for that thread. Nothing here waits for the device.
 //!
-//! Invariant: a download is kept until its requester takes it, and dropped at once if it has none.
+//! Invariant: a download is kept until its requester takes it, and dropped at once if the requester no longer wants it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,14 +25,14 @@ pub(super) struct Arrivals {
 struct ArrivalState {
     there: BTreeMap<u64, ArrivedDownload>,
     wakers: BTreeMap<u64, Waker>,
-    /// In flight without a requester.
+    /// Tickets of downloads in flight that are no longer wanted.
     ignored: BTreeSet<u64>,
 }
 
 pub(super) enum ArrivedDownload {
-    /// In the device's mapped memory, which occupies one of few readback slots.
+    /// In the device's mapped memory. Each mapped download occupies one of few readback slots.
     Mapped(Arrived),
-    /// Copied to free its slot; one vector per part.
+    /// Copied to the host to free the slot; one vector per part.
     Copied(Vec<Vec<u8>>),
     Failed(TensorError),
 }
@@ -53,7 +53,7 @@ impl ArrivedDownload {
 }
 
 impl Arrivals {
-    /// Keeps a received download, or its failure, for its requester. Returns whether there was one.
+    /// Keeps a received download, or its failure, for its requester. Returns false if nothing was received.
     pub(super) fn receive(
         &self,
         op: &'static str,

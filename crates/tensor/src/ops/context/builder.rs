@@ -12,7 +12,8 @@ use super::{Context, ContextInner, Debug};
 use crate::ops::error::TensorError;
 use crate::ops::memory::{BlockPool, HostPoolRules, MemoryCounts};
 
-/// Settings for a context. [`ContextBuilder::on`], [`ContextBuilder::on_host`] or [`ContextBuilder::open`] builds it.
+/// Settings for a context, which [`ContextBuilder::on`], [`ContextBuilder::on_host`] or [`ContextBuilder::open`]
+/// builds.
 #[derive(Default)]
 pub struct ContextBuilder {
     threads: Option<usize>,
@@ -65,7 +66,8 @@ impl ContextBuilder {
         Ok(context)
     }
 
-    /// Builds a context on the best device, or on the host if there is none. The string says why.
+    /// Builds a context on the best device, or on the host if there is none. The string says why this device or the
+    /// host was chosen.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open(self) -> (Context, String) {
         match Device::choose().open() {

@@ -1,5 +1,5 @@
-//! One download, from the request to its bytes, blocking or awaited. The requester sees the bytes in the device's
-//! mapped memory, without a copy.
+//! One download, from the request to the arrival of its bytes, blocking or awaited. The requester reads the bytes in
+//! the device's mapped memory, without a copy.
 //!
 //! Invariant: a download ends with its bytes or with an error, within the device's time limit.
 
@@ -22,7 +22,8 @@ pub(crate) struct PendingDownload {
     since: Instant,
     readbacks: Readbacks,
     arrivals: Arc<Arrivals>,
-    /// True once it was taken or is no longer wanted. The thread that waits for it checks this.
+    /// True once the download was taken or is no longer wanted. The thread that waits for the download checks this
+    /// flag.
     is_over: Arc<AtomicBool>,
 }
 
@@ -50,7 +51,7 @@ impl PendingDownload {
             }
             let left = self.left()?;
             if !self.arrivals.receive(self.op, self.readbacks.wait(left), false)? {
-                // Another thread has received it and is about to deliver it.
+                // Another thread has received the download and is about to deliver it.
                 self.arrivals.wait_a_moment();
             }
         }
@@ -69,7 +70,7 @@ impl PendingDownload {
         self.left().map(|_| None)
     }
 
-    /// Marks the download as taken; returns its error if it failed.
+    /// Marks the download as taken. Fails if the download failed.
     fn came(&self, arrival: &ArrivedDownload) -> Result<(), TensorError> {
         self.is_over.store(true, Ordering::Release);
         match arrival {
@@ -87,7 +88,8 @@ impl PendingDownload {
         Ok(left)
     }
 
-    /// The download as a future. From the first poll on, a thread waits for the device on its behalf.
+    /// The download as a future. From the first poll on, a separate thread waits for the device on behalf of the
+    /// future.
     pub(crate) fn later<T>(
         self,
         show: impl FnOnce(&[u8]) -> T + Unpin,
@@ -144,7 +146,7 @@ impl<T, F: FnOnce(&[u8]) -> T + Unpin> Future for DownloadFuture<F> {
     }
 }
 
-/// Waits on a thread until the download arrives or fails, and wakes the task in both cases.
+/// Starts a thread that waits until the download arrives or fails, and then wakes the task.
 fn wait_elsewhere(pending: &PendingDownload) {
     let (readbacks, arrivals, is_over) =
         (pending.readbacks.clone(), Arc::clone(&pending.arrivals), Arc::clone(&pending.is_over));
@@ -163,7 +165,7 @@ fn wait_elsewhere(pending: &PendingDownload) {
     };
     let waiting = std::thread::Builder::new().name("vramp tensor read".to_owned());
     if waiting.spawn(wait).is_err() {
-        // Without a thread the task polls repeatedly, which is slower but correct.
+        // If no thread could be started, the task polls repeatedly, which is slower but correct.
         pending.arrivals.wake(pending.ticket);
     }
 }

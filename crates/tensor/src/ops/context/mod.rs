@@ -1,11 +1,11 @@
-//! Contexts: the host with or without a device, and everything its tensors share. That is the device's lane, the host
-//! pool, the counts, and the list of living storages.
+//! Contexts. A context is the host, with or without a device. Its tensors share a lane on the device, the host pool,
+//! the counts, and the list of living storages.
 //!
-//! A context has one lane on its device: a player, and a recording that grows until a value is read, enough work has
-//! gathered, or memory is short.
+//! A context has one lane on its device. A lane is a player, and a recording that grows until a value is read, enough
+//! work has gathered, or memory is short.
 //!
-//! Invariants: an op runs on the context's side, wherever its inputs are. Two contexts on one device share its memory
-//! pool and nothing else.
+//! Invariants: an op runs on the context's device, or on the host if there is none, wherever its inputs are. Two
+//! contexts on one device share the device's memory pool and nothing else.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod arrivals;
@@ -80,7 +80,7 @@ pub(crate) type Debug = dyn Fn(&str) + Send + Sync;
 /// Counters of transfers and copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transfers {
-    /// Blocking reads, of values on either side; those on the device are downloads.
+    /// Blocking reads of values on the host or on the device. Reads of values on the device are also downloads.
     pub host_reads: u64,
     /// Reads through futures.
     pub async_reads: u64,
@@ -111,7 +111,8 @@ impl Context {
         ContextBuilder::default().on(device)
     }
 
-    /// A context on the best device, or on the host if there is none. The string says why.
+    /// A context on the best device, or on the host if there is none. The string says why this device or the host was
+    /// chosen.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn open() -> (Context, String) {
         ContextBuilder::default().open()
@@ -175,7 +176,8 @@ impl Context {
 
     // ---- the device
 
-    /// Submits pending ops. Reading does this on its own; call it before your own GPU code uses a tensor's memory.
+    /// Submits pending ops. Reads do this on their own; call this method before your own GPU code uses a tensor's
+    /// memory.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn flush(&self) -> Result<(), TensorError> {
         self.side().map_or(Ok(()), |side| side.flush("flush"))
@@ -199,9 +201,9 @@ impl Context {
         side.record_into("record_into", recording, act)
     }
 
-    /// Moves all tensors to another device, or to the host. Their values are kept, and ops run there from now on. If
-    /// the old device was lost, values that only it had are lost, and using them is an error. Returns how many were
-    /// kept and lost.
+    /// Moves all tensors to another device, or to the host. Their values are kept, and ops run on the new side from now
+    /// on. If the old device was lost, values that only that device had are lost, and using them is an error. Returns
+    /// how many memories kept their values, and how many lost them.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn move_to(&self, device: Option<&Device>) -> Result<Moved, TensorError> {
         let new = device.map(DeviceSide::on).transpose()?.map(Arc::new);

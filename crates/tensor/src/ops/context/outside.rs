@@ -2,7 +2,7 @@
 //! nothing alive.
 //!
 //! Invariant: within a context a buffer is the memory of at most one storage. Taking in the same buffer again returns
-//! the same memory, so that every tensor over it sees each write, and it is counted once.
+//! the same storage, so that every tensor over the buffer sees each write, and the memory is counted once.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -13,12 +13,12 @@ use crate::ops::storage::Storage;
 
 #[derive(Default)]
 pub(super) struct ExternalMemory {
-    /// A short list: frames of a pipeline, and buffers of users' GPU code.
+    /// The list is short: frames of a pipeline, and buffers of users' GPU code.
     known: Mutex<Vec<Weak<Storage>>>,
 }
 
 impl Context {
-    /// Notes that code outside has the memory of a storage.
+    /// Notes that code outside the context uses the memory of a storage.
     pub(crate) fn note_outside(&self, storage: &Arc<Storage>) {
         let mut known = lock(&self.inner().outside.known);
         known.retain(|one| one.strong_count() > 0);
@@ -27,8 +27,8 @@ impl Context {
         }
     }
 
-    /// Builds something over a buffer: over the storage that already owns its memory, or over a new one, which is known
-    /// from then on. Holds the lock meanwhile, so that no other thread takes in the same buffer.
+    /// Builds a value over a buffer: over the storage that already has the buffer as its memory, or over a new storage,
+    /// which is then added to the list. Holds the lock meanwhile, so that no other thread takes in the same buffer.
     pub(crate) fn take_in<T>(
         &self,
         buffer: &Buffer,
@@ -48,8 +48,8 @@ impl Context {
     }
 }
 
-/// Becomes a user of a storage if the buffer is its memory, so that the storage does not end before the new tensor
-/// exists. Returns whether it is.
+/// If the buffer is the memory of a storage, adds a user to the storage, so that it does not end before the new tensor
+/// exists. Returns whether a user was added.
 fn enter_if_in(storage: &Storage, buffer: &Buffer) -> bool {
     if !storage.enter_if_used() {
         return false;

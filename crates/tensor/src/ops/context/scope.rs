@@ -1,11 +1,11 @@
-//! Scopes: tensors created inside a scope and not returned or kept are disposed when it ends. Each thread has a list of
-//! what its open scopes created.
+//! Scopes: when a scope ends, the tensors that were created in it are disposed, except those that it returns or keeps.
+//! Each thread has a list of the tensors that its open scopes created.
 //!
 //! A scope does not replace ownership: a dropped tensor is released at once. A scope is for tensors that something
 //! still holds, such as caches, captured variables or values of a library.
 //!
-//! Invariants: a scope ends on success, on error and on panic. Tensors that it returns or keeps belong to the scope
-//! around it.
+//! Invariants: a scope ends on success, on error and on panic. Tensors that a scope returns or keeps then belong to the
+//! scope around it.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -20,14 +20,14 @@ thread_local! {
 
 #[derive(Debug)]
 pub struct TensorScope {
-    /// Index among the open scopes of its thread.
+    /// The index of this scope among the open scopes of its thread.
     depth: usize,
     /// Not `Send`: a scope belongs to its thread.
     of_thread: PhantomData<*const ()>,
 }
 
 impl TensorScope {
-    /// Keeps a tensor beyond the end of the scope; it then belongs to the scope around it.
+    /// Keeps a tensor beyond the end of the scope; the tensor then belongs to the scope around this one.
     pub fn keep(&self, tensor: &Tensor) {
         let kept = tensor.handle();
         OPEN.with_borrow_mut(|open| {
@@ -37,7 +37,7 @@ impl TensorScope {
                 made.retain(|one| !is(one, kept));
                 was_made_here |= made.len() < before;
             }
-            // Tensors created elsewhere belong to their own scope.
+            // A tensor that was created elsewhere stays in its own scope.
             let around = self.depth.checked_sub(1).and_then(|at| open.get_mut(at));
             if let Some(around) = around.filter(|_| was_made_here) {
                 around.push(Arc::downgrade(kept));
@@ -56,8 +56,8 @@ impl Drop for TensorScope {
 }
 
 impl Context {
-    /// Runs `act` in a scope. When it ends, also on error, tensors that it created on this thread are disposed, except
-    /// those that it returns or keeps.
+    /// Runs `act` in a scope. When `act` ends, also on error, the tensors that it created on this thread are disposed,
+    /// except those that it returns or keeps.
     pub fn scope<T: Escape, E>(&self, act: impl FnOnce(&TensorScope) -> Result<T, E>) -> Result<T, E> {
         let depth = OPEN.with_borrow_mut(|open| {
             open.push(Vec::new());
@@ -79,7 +79,7 @@ pub(crate) fn note_made(handle: &Arc<Handle>) {
     });
 }
 
-/// Removes a tensor from every open scope of this thread; its holder owns it.
+/// Removes a tensor from every open scope of this thread, so that it lives as long as its holder.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn leave_scopes(handle: &Arc<Handle>) {
     OPEN.with_borrow_mut(|open| {
@@ -93,7 +93,7 @@ fn is(one: &Weak<Handle>, other: &Arc<Handle>) -> bool {
     std::ptr::eq(one.as_ptr(), Arc::as_ptr(other))
 }
 
-/// A value that a scope may return: it names the tensors inside.
+/// A value that a scope may return. The implementation names the tensors in the value.
 pub trait Escape {
     /// Calls `tell` for each tensor.
     fn escape(&self, tell: &mut dyn FnMut(&Tensor));

@@ -1,8 +1,8 @@
 //! The device side of a context: one player with its pending recording, the compiled kernels by key, and the downloads
 //! in flight. It does not know tensors.
 //!
-//! Invariants: work that one thread records before another reads is played before that read. The recording is played
-//! only when it must be, or when enough has gathered. A download waits only for the device.
+//! Invariants: if one thread records work and another thread reads afterwards, the work is played before the read. The
+//! recording is played only when it must be, or when enough work has gathered. A download waits only for the device.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,13 +22,14 @@ use crate::ops::texture::copy::TextureCopies;
 /// The owner name of tensor memory in the device pool's ledger.
 pub(crate) const OWNER: &str = "tensor";
 
-/// Acts recorded before they are played without a read, so that the device does not idle for long.
+/// The number of recorded acts at which they are played even without a read, so that the device does not idle for long.
 const MOST_ACTS: usize = 128;
 
-/// The same limit while acts are timed: a submission has 256 timestamps, and an act may need two.
+/// The same number while acts are timed. A submission has 256 timestamps, and an act may need two.
 const MOST_TIMED_ACTS: usize = 64;
 
-/// Bytes that pending acts may newly hold before they are played, so that temporary memory returns to the pool.
+/// The number of bytes lent for pending acts at which the acts are played, so that temporary memory returns to the
+/// pool.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Maximum number of downloads in flight.
@@ -61,14 +62,15 @@ pub(crate) struct DeviceSide {
 
 struct RecordingLane {
     player: Player,
-    /// The downloads of that player. Another player numbers its downloads anew.
+    /// The downloads of this player. Each player numbers its downloads from the start.
     arrivals: Arc<Arrivals>,
     recording: Recording,
     /// Bytes lent since the last play.
     lent_bytes: u64,
     /// True while the recording belongs to another player, which alone may play it.
     is_lent_out: bool,
-    /// Why the lane is unusable: a recording was lost unplayed, so that values are not what they should be.
+    /// Why the lane is unusable, if it is: a recording was lost before it was played, so the values it should have
+    /// computed are wrong.
     broken: Option<String>,
     profile: Option<Profiled>,
 }
@@ -106,7 +108,7 @@ impl DeviceSide {
         &self.device
     }
 
-    /// Lends `bytes` bytes, rounded up to groups of four words, because kernels read whole groups.
+    /// Lends `bytes` bytes, rounded up to whole groups of four words, because kernels read whole groups.
     pub(crate) fn lend(&self, op: &'static str, bytes: usize) -> Result<Buffer, TensorError> {
         let bytes = (bytes as u64).next_multiple_of(16).max(16);
         let buffer = self.once_more(op, || self.device.lend(bytes, &self.owner).of(op))?;
@@ -114,8 +116,8 @@ impl DeviceSide {
         Ok(buffer)
     }
 
-    /// Runs `make`, which needs device memory. If there is none, waits for all pending work, which may hold the missing
-    /// memory until it ends, and tries once more.
+    /// Runs `make`, which needs device memory. If there is not enough, waits for all pending work, which may hold
+    /// memory until it ends, and runs `make` once more.
     pub(crate) fn once_more<T>(
         &self,
         op: &'static str,
@@ -140,7 +142,7 @@ impl DeviceSide {
         if let Some(kernel) = self.kernels().get(key) {
             return Ok(kernel.clone());
         }
-        // Without the lock: compiling takes milliseconds.
+        // Compiled without holding the lock, because compiling takes milliseconds.
         let kernel = self.device.prepare(&shader()).of(op)?;
         self.kernels().insert(key.to_owned(), kernel.clone());
         Ok(kernel)
@@ -174,7 +176,7 @@ impl DeviceSide {
         *self.tile.lock().unwrap_or_else(PoisonError::into_inner) = tile;
     }
 
-    /// Records after everything that is pending; plays if enough has gathered.
+    /// Records acts after all pending ones; plays the recording if enough acts have gathered.
     pub(crate) fn record<T>(
         &self,
         op: &'static str,
@@ -234,7 +236,7 @@ impl DeviceSide {
     /// Writes bytes into a range of a buffer, after everything that is pending.
     pub(crate) fn write(&self, op: &'static str, to: &Buffer, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
         for (part, bytes) in bytes.chunks(PART_BYTES).enumerate() {
-            // Devices write whole words; bytes after the last value have no owner.
+            // Devices write whole words, so the bytes are padded; memory after the last value belongs to no tensor.
             let mut owned = bytes.to_vec();
             owned.resize(bytes.len().next_multiple_of(4), 0);
             let at = (start + part * PART_BYTES) as u64;
@@ -245,7 +247,7 @@ impl DeviceSide {
     }
 
     /// Lets `act` record into another player's recording on the same device. Pending work is played first, so that it
-    /// comes before.
+    /// runs before the other recording.
     pub(crate) fn record_into<T>(
         &self,
         op: &'static str,
@@ -264,7 +266,7 @@ impl DeviceSide {
         answer
     }
 
-    /// Requests a range of a buffer after everything that is pending, and plays it.
+    /// Requests the download of a range of a buffer, after all pending work, and plays the recording.
     pub(crate) fn ask(
         &self,
         op: &'static str,
@@ -275,7 +277,7 @@ impl DeviceSide {
         self.ask_for(op, &[(from.clone(), offset, bytes)])
     }
 
-    /// Requests several ranges, which are downloaded together.
+    /// Requests the download of several ranges together.
     pub(crate) fn ask_for(
         &self,
         op: &'static str,
@@ -283,7 +285,8 @@ impl DeviceSide {
     ) -> Result<PendingDownload, TensorError> {
         let mut lane = self.lane();
         lane.check_own(op)?;
-        // A failure removes the download from the recording; the next request would otherwise take it for its own.
+        // On failure the download is removed from the recording, because the next request would otherwise receive it as
+        // its own.
         let recorded = parts
             .iter()
             .try_for_each(|(from, offset, bytes)| lane.recording.download_part(from, *offset, *bytes).of(op));
@@ -298,7 +301,7 @@ impl DeviceSide {
         Ok(PendingDownload::now(op, ticket, limit, readbacks, arrivals))
     }
 
-    /// Times every act from now on. Needs another player, because timing is fixed when a player is built.
+    /// Times every act from now on. This takes a new player, because timing is fixed when a player is built.
     pub(crate) fn begin_profile(&self, collector: &Arc<Collector>) -> Result<(), TensorError> {
         let op = "profile";
         let mut timed = Player::on(&self.device).readback_slots(READBACK_SLOTS).timed(Timed::Each).build().of(op)?;
@@ -310,7 +313,7 @@ impl DeviceSide {
         Ok(())
     }
 
-    /// Waits for the recorded work and restores the untimed player. Calling it again does nothing.
+    /// Waits for the recorded work and restores the untimed player. A second call does nothing.
     pub(crate) fn end_profile(&self) -> Result<(), TensorError> {
         if self.lane().profile.is_none() {
             return Ok(());
@@ -367,7 +370,7 @@ impl RecordingLane {
         Err(TensorError::Setting { op, problem: problem.to_owned() })
     }
 
-    /// Fails if a recording was lost unplayed.
+    /// Fails if a recording was lost before it was played.
     fn check_whole(&self, op: &'static str) -> Result<(), TensorError> {
         self.broken.as_ref().map_or(Ok(()), |reason| Err(TensorError::Lost { op, reason: reason.clone() }))
     }
@@ -409,7 +412,7 @@ impl RecordingLane {
                         return Err(PlayError::NotTaken { slots: READBACK_SLOTS }).of(op);
                     }
                 }
-                // The recording is unchanged, and can be played when there is memory.
+                // The recording is unchanged, and can be played once there is memory.
                 Err(PlayError::OutOfMemory) if waited => return Err(PlayError::OutOfMemory).of(op),
                 Err(PlayError::OutOfMemory) => {
                     waited = true;
@@ -417,7 +420,7 @@ impl RecordingLane {
                     self.player.device().pool().trim_to(0);
                 }
                 Err(error) => {
-                    // It will never be played, so the buffers it should have written must not be used.
+                    // The recording will never be played, so the buffers that it should have written must not be used.
                     self.recording.clear();
                     if let Some(Profiled { acts, .. }) = &mut self.profile {
                         acts.played(None);

@@ -1,5 +1,5 @@
-//! The kernel that copies values that do not begin or end at whole words, and rows that are placed side by side. Ranges
-//! of whole words on both sides use a recording's own copy, which is faster.
+//! The kernel that copies values that do not begin or end at whole words, and rows that are placed side by side. If
+//! both the source and the target are whole words, callers use a recording's own copy, which is faster.
 //!
 //! Invariants: bits are copied unchanged. Values beside the results do not change.
 
@@ -12,7 +12,7 @@ use super::words::{self, OutputRuns};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CopyKernel {
-    /// Only its size matters: f32, i32 and u32 have the same kernel.
+    /// Only the size of the type matters: f32, i32 and u32 have the same kernel.
     pub dtype: DType,
 }
 
@@ -36,7 +36,7 @@ impl CopyKernel {
         text.shader(format!("copy of {}", self.dtype), 64)
     }
 
-    /// Parameters and grid: from `offset` on, to `place`.
+    /// Parameters and grid for a copy of the values from `offset` on to `place`.
     pub(crate) fn launch(self, offset: usize, place: &OutputRuns, most: u32) -> Launch {
         place.launch(self.dtype, &[offset as u32], most)
     }
@@ -52,7 +52,7 @@ mod tests {
         for dtype in [DType::F32, DType::F16, DType::I8] {
             let size = dtype.bytes();
             for (width, offset, pitch, from) in [(3, 1, 7, 0), (1, 2, 3, 1), (2, 0, 2, 3), (5, 3, 11, 2)] {
-                // Each number is its own index; bytes that are not overwritten stay 250.
+                // Each byte of a value is the value's index; bytes that are not overwritten stay 250.
                 let source: Vec<u8> = (0..from + 4 * width).flat_map(|at| vec![at as u8; size]).collect();
                 let place = OutputRuns { offset, count: 4 * width, run: width, pitch };
                 let onto = offset + 4 * pitch + 3;

@@ -1,5 +1,5 @@
-//! The gather kernel: picks values along an axis by index. An index out of range, also a negative one, gives NaN for
-//! floats and 0 for integers, because a device cannot report an error. Indices on the host are checked by the caller.
+//! The gather kernel: picks values along an axis by index. An index that is negative or too large gives NaN for floats
+//! and 0 for integers, because a device cannot report an error. Indices on the host are checked by the caller.
 
 use vramp_plan::Shader;
 
@@ -31,7 +31,7 @@ impl Gather {
             DType::F16 => "0x7e00u",
             _ => "0u",
         };
-        // A negative index is a large unsigned one.
+        // As an unsigned number, a negative index is large, so one comparison suffices.
         text.push(&format!(
             "fn element(i: u32) -> u32 {{
     let row = quotient(i, p.inner);

@@ -1,10 +1,10 @@
-//! Hooks: WGSL functions that fuse a kernel with the ops before or after it. A kernel over rows reads through one, and
-//! a product passes its results through one. The plain hooks here only read and pass on; `program` writes those of
-//! fused ops.
+//! Hooks: WGSL functions that fuse a kernel with the ops before or after it. A kernel over rows reads its values
+//! through a hook, and a product passes its results through a hook. The plain hooks in this file only read and pass on;
+//! `program` writes the hooks of fused ops.
 //!
 //! A reading hook defines `fn value(at: u32) -> f32` over buffers `in0`, `in1` and so on. A finishing hook defines
-//! `fn finish(v: f32, row: u32, col: u32, at: u32) -> f32` over `side0`, `side1` and so on. Both find their parameters
-//! in `p.hook`, an array of `vec4<u32>`.
+//! `fn finish(v: f32, row: u32, col: u32, at: u32) -> f32` over `side0`, `side1` and so on. Both kinds find their
+//! parameters in `p.hook`, an array of `vec4<u32>`.
 
 use crate::ops::dtype::DType;
 
@@ -27,7 +27,7 @@ impl Hook {
         Hook { wgsl, inputs: 1, vectors: 0 }
     }
 
-    /// Passes the results of a product unchanged.
+    /// Passes on the results of a product unchanged.
     pub(crate) fn pass() -> Hook {
         let wgsl = "fn finish(v: f32, row: u32, col: u32, at: u32) -> f32 {\n    return v;\n}\n";
         Hook { wgsl: wgsl.into(), inputs: 0, vectors: 0 }

@@ -1,8 +1,9 @@
-//! The kernels between pixels and tensors: rgba8 pixels resized, normalised and reordered, and values back to pixels.
-//! They do not know colour spaces: values are pixel values divided by 255.
+//! The kernels between pixels and tensors. One resizes, normalises and reorders rgba8 pixels, and one converts values
+//! back to pixels. Neither knows colour spaces: values are pixel values divided by 255.
 //!
-//! Invariants: bilinear interpolates between the four nearest pixel centres, which are at halves; edges repeat. Images
-//! of the same size pass unchanged. In the other direction halves round up, NaN becomes 0, and alpha defaults to 255.
+//! Invariants: bilinear resizing interpolates between the four nearest pixel centres, which are at half-integers;
+//! pixels at the edges repeat. An image that keeps its size is not changed by resizing. From values to pixels, halves
+//! round up, NaN becomes 0, and alpha defaults to 255.
 
 use smallvec::SmallVec;
 use vramp_plan::Shader;
@@ -67,7 +68,7 @@ const BILINEAR: &str =
     let bottom = mix(pixel_at(x0, y1), pixel_at(x1, y1), at_x - f32(x0));
     return mix(top, bottom, at_y - f32(y0));";
 
-/// In integers, so that a position exactly between two pixels gives the same one everywhere.
+/// Computed in integers, so that a position exactly between two pixels gives the same pixel on every device.
 const NEAREST: &str = "    let near_x = quotient((2u * x + 1u) * p.in_w, 2u * p.out_w);
     let near_y = quotient((2u * y + 1u) * p.in_h, 2u * p.out_h);
     return pixel_at(near_x, near_y);";
@@ -114,7 +115,7 @@ impl FromPixels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ToPixels {
     pub order: PixelOrder,
-    /// The index (r, g, b, a are 0 to 3) of each channel, in order. A single one is gray; alpha defaults to 255.
+    /// The index (r, g, b, a are 0 to 3) of each channel, in order. A single channel is gray; alpha defaults to 255.
     pub channels: Vec<u8>,
 }
 

@@ -1,6 +1,6 @@
-// Functions whose built-in forms are too inaccurate, or undefined for values that occur here.
+// Functions whose built-in forms are too inaccurate, or are undefined for values that occur here.
 
-// NaN by its bits: compilers may assume that a value equals itself.
+// Tests the bits, because compilers may assume that a value equals itself.
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u;
 }
@@ -11,8 +11,8 @@ fn infinity() -> f32 {
     return bitcast<f32>(bits);
 }
 
-// n / d for d up to 2^31. Software drivers divide one lane after another, and this eight at a time. An estimate, a
-// correction, and a last step of one.
+// n / d for d up to 2^31. Software drivers divide integers one lane at a time; this computes eight lanes at a time, as
+// an estimate, a correction of the estimate, and a last correction by at most 1.
 fn quotient(n: u32, d: u32) -> u32 {
     let share = 1.0 / f32(d);
     var q = u32(f32(n) * share);
@@ -23,15 +23,17 @@ fn quotient(n: u32, d: u32) -> u32 {
 }
 
 // e to the power of v, for v up to 88: 2^n times a polynomial. 0 below -87.7; NaN stays NaN. Within 2e-7 of the result;
-// the built-in one is within 4e-6 on llvmpipe.
-// Not `exp_each` of programs (program/math.wgsl), which has the steps and the bits of its twin, clamps values on both
-// sides and computes subnormal numbers. Softmax needs none of that, and this takes half as many steps.
+// the built-in exp is within 4e-6 on llvmpipe.
+// Programs have another exponential, `exp_each` (program/math.wgsl), which has the steps and the bits of its host twin,
+// clamps values at both ends and computes subnormal numbers. Softmax needs none of that, and `exp_of` takes half as
+// many steps.
 fn exp_of(v: f32) -> f32 {
     let x = select(v, -88.0, v < -88.0);
     let n = floor(fma(x, 1.44269504, 0.5));
     let e = i32(n);
-    // The logarithm of 2 in two steps. The second uses 2n, because compilers merge two products with the same n, which
-    // costs the digits that the second step is for (1.7e-6 instead of 2e-7 on llvmpipe).
+    // Subtracts n times the logarithm of 2 in two steps. The second step uses 2n, because compilers merge two products
+    // with the same n, and the digits that the second step adds are lost (an error of 1.7e-6 instead of 2e-7 on
+    // llvmpipe).
     let r = fma(f32(e << 1u), 1.06097220e-4, fma(n, -0.693359375, x));
     var y = fma(1.9875691500e-4, r, 1.3981999507e-3);
     y = fma(y, r, 8.3334519073e-3);
@@ -43,9 +45,9 @@ fn exp_of(v: f32) -> f32 {
 }
 
 // The natural logarithm of a normal v above 0: a polynomial around 1, and the exponent. NaN and infinity stay. Within
-// 3e-7 of the result; the built-in one is within 6e-5 on llvmpipe.
-// Not `log_each` of programs, which accepts any value: this one is for sums of exponentials, which are ordinary
-// numbers.
+// 3e-7 of the result; the built-in log is within 6e-5 on llvmpipe.
+// Programs have another logarithm, `log_each`, which accepts any value; `log_of` is for sums of exponentials, which are
+// ordinary numbers.
 fn log_of(v: f32) -> f32 {
     let bits = bitcast<u32>(v);
     let shifted = bits - 0x3f3504f3u;

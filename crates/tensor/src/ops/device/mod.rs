@@ -1,7 +1,7 @@
-//! Kernels that compute with tensors on the device, one per file: a function from a small spec to a
+//! Kernels that compute with tensors on the device, one per file. A kernel is two functions: one from a small spec to a
 //! [`Shader`](vramp_plan::Shader), and one from sizes to parameters and a grid. Callers lend memory, record and play.
 //!
-//! Sums over long rows take two passes, because a barrier is not global.
+//! Sums over long rows take two or more passes, because a barrier synchronises only one workgroup.
 //!
 //! Invariants: lengths, strides and offsets are parameters, never text, so that each kind of kernel is compiled once. A
 //! kernel whose parameters are all zero does nothing. Each word of the output is written by one invocation. An

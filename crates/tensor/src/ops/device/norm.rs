@@ -13,7 +13,7 @@ use super::text::{KernelText, Launch, load};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Norm {
-    /// The type of the factors, if any: one per value of a row.
+    /// The type of the factors, if any. There is one factor per value of a row.
     pub gamma: Option<DType>,
     /// The type of the offsets, if any.
     pub beta: Option<DType>,
@@ -38,7 +38,7 @@ pub(crate) struct NormLaunch {
 const FIELDS: [&str; 6] = ["offset", "rows", "length", "gamma_offset", "beta_offset", "epsilon"];
 
 impl Norm {
-    /// Buffers: the inputs of `value`, gamma, beta (if any), the results.
+    /// Buffers: the inputs of `value`, gamma and beta if there are any, the results.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.inputs(&self.value, "in");

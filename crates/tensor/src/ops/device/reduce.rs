@@ -1,10 +1,12 @@
 //! The reduction kernels: one sum, mean, maximum, minimum or index per row, and the split of long rows into parts and
 //! passes. The caller lends the memory between passes, [`ReducePass::out_bytes`] each.
 //!
-//! Invariants: a pass adds to a sum an error of at most 1,030 * 2^-24 of the sum of magnitudes (100 * 2^-24 if
-//! workgroups process rows): an invocation adds 1,024 (64) values to each of its four sums, which are joined as a tree.
-//! Rows of up to 4,096 (16,384) values take one pass, of up to 2^24 two. A NaN in a row makes its maximum and minimum
-//! NaN, and its index that of the first NaN; among equal values it is the first.
+//! Invariants: if each row has one invocation, rows of up to 4,096 values take one pass. The invocation adds at most
+//! 1,024 values to each of its four sums, which are joined as a tree, so the error of a sum grows per pass by at most
+//! 1,030 * 2^-24 of the sum of magnitudes. If each row has a workgroup, rows of up to 16,384 values take one pass, an
+//! invocation adds at most 64 values to each of its sums, and the error grows by at most 100 * 2^-24. Rows of up to
+//! 2^24 values take at most two passes. The maximum and the minimum of a row with a NaN are NaN. An index is that of
+//! the first NaN if there is one, and otherwise that of the first of equal values.
 
 use smallvec::SmallVec;
 use vramp_plan::Shader;
@@ -20,16 +22,16 @@ use super::text::{KernelText, Launch, MATH};
 /// Maximum number of values per invocation.
 const MOST_PER_INVOCATION: usize = 4096;
 
-/// Values per workgroup if a row has more, which leaves work for other workgroups.
+/// Maximum number of values per workgroup. A longer row is split, so that several workgroups share it.
 const PER_GROUP: usize = 256 * GROUP;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reduce {
     pub fold: Reduction,
     pub lanes: RowLanes,
-    /// True if it reads values, false if it reads the results of an earlier pass.
+    /// True if the kernel reads values, false if it reads the results of an earlier pass.
     pub first: bool,
-    /// True if it writes results, false if it writes parts for a later pass.
+    /// True if the kernel writes results, false if it writes the results of parts for a later pass.
     pub last: bool,
     pub value: Hook,
     /// f32, i32 or u32. Integers are summed (wrapping) and compared in their own type, without the hook.
@@ -76,15 +78,15 @@ impl ReducePass {
 const FIELDS: [&str; 7] = ["offset", "rows", "length", "inner", "parts", "part_length", "count"];
 
 impl Reduce {
-    /// The kernel of a pass. `value` is the hook of the whole reduction: only the first pass uses it, others read
-    /// parts.
+    /// The kernel of a pass. `value` is the hook of the whole reduction: only the first pass uses it; later passes read
+    /// the results of parts.
     pub(crate) fn new(fold: Reduction, value: &Hook, steps: &[ReducePass], pass: usize) -> Reduce {
         let (first, last) = (pass == 0, pass + 1 == steps.len());
         let value = if first { value.clone() } else { Hook::plain(DType::F32) };
         Reduce { fold, lanes: steps[pass].lanes, first, last, value, of: DType::F32 }
     }
 
-    /// The same for integers: sums, maxima and minima.
+    /// The same kernel for integers of type `of`: sums, maxima and minima.
     #[must_use]
     pub(crate) fn of_whole(self, of: DType) -> Reduce {
         debug_assert!(
@@ -94,7 +96,7 @@ impl Reduce {
         Reduce { of, ..self }
     }
 
-    /// Buffers: the inputs of `value`, the results: f32, or u32 for indices.
+    /// Buffers: the inputs of `value`, and the results, which are u32 for indices and of the type `of` otherwise.
     pub(crate) fn shader(&self) -> Shader {
         let mut text = KernelText::new();
         text.reading(&self.value, &FIELDS);
@@ -106,7 +108,8 @@ impl Reduce {
         text.shader(format!("{}, {}", self.fold.name(), self.lanes.name()), 64)
     }
 
-    /// Parameters and grid. `count` is the length of the whole row; `offset` is that of the values, 0 for later passes.
+    /// Parameters and grid. `count` is the length of the whole row. `offset` is the index of the first value, and 0 for
+    /// later passes.
     pub(crate) fn launch(&self, step: &ReducePass, count: usize, offset: usize, most: u32) -> Launch {
         let Around { outer, length, inner } = step.around;
         let rows = outer * inner;
@@ -168,7 +171,7 @@ fn give(v: f32, number: u32) {{ out[number] = bitcast<u32>({result}); }}"
         )
     }
 
-    /// The same for a value and its index: the bits of the value, then the index.
+    /// The same functions for pairs of a value and its index: the bits of the value, then the index.
     fn places(&self) -> String {
         let better = if self.fold == Reduction::ArgMax { ">" } else { "<" };
         let take = if self.first {

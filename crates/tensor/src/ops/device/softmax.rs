@@ -1,8 +1,8 @@
 //! The kernel of softmax and log-softmax along an axis, in one dispatch, for rows of at most [`MOST_LENGTH`] values.
 //!
-//! Invariants, for rows of up to 65,536 values: softmax differs from the exact result by at most
-//! `1e-6 + (maximum - v) * 2^-24` of it, because that difference is rounded once. Log-softmax differs by at most 1e-6 of
-//! the largest magnitude in the row.
+//! Invariants, for rows of up to 65,536 values: softmax has a relative error of at most
+//! `1e-6 + (maximum - v) * 2^-24`, because the difference `maximum - v` is rounded once. Log-softmax has an error of at
+//! most 1e-6 times the largest magnitude in the row.
 
 use vramp_plan::Shader;
 
@@ -12,7 +12,8 @@ use super::hook::Hook;
 use super::rows::RowLanes;
 use super::text::{KernelText, Launch, MATH};
 
-/// The longest row: the rounds of a workgroup, which reads it up to four times.
+/// The longest row: a workgroup reads a row up to four times, and each of its invocations may take only `MOST_ROUNDS`
+/// rounds.
 pub(crate) const MOST_LENGTH: usize = super::MOST_ROUNDS / 4 * super::rows::GROUP;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,7 +26,8 @@ pub(crate) struct Softmax {
 
 const FIELDS: [&str; 4] = ["offset", "rows", "length", "inner"];
 
-/// Softmax writes each result twice: reading it again costs less than a second exponential.
+/// Softmax writes the exponential first and the result over it: reading the exponential back costs less than computing
+/// it twice.
 const PLAIN: &str = "
 fn note(at: u32, v: f32) -> f32 {
     let e = exp_of(v);

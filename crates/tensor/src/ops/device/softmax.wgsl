@@ -1,4 +1,5 @@
-// Softmax, or its logarithm, along an axis: exp(v - maximum) / sum of those, so that nothing overflows.
+// Softmax, or its logarithm, along an axis: exp(v - maximum) divided by the sum of these exponentials. The maximum is
+// subtracted so that nothing overflows.
 //
 // In: through value. Out: in the layout of the input, f32. Grid: a row per invocation or per workgroup.
 // A row with NaN or infinity, or with only -infinity, becomes NaN; -infinity beside finite values becomes 0.
@@ -22,7 +23,7 @@ fn main(
     let start = base + lane * p.inner;
     let end = base + p.length * p.inner;
     var at = start;
-    // NaN is never greater, but the sum propagates it.
+    // NaN is never the maximum, because comparisons with NaN are false, but the sum propagates NaN.
     var m0 = -infinity();
     var m1 = m0;
     var m2 = m0;

@@ -1,7 +1,8 @@
 //! The common parts of kernel texts: declarations, loads, parameters and grids. Bindings are inputs, then outputs, then
 //! parameters.
 //!
-//! Invariant: parameters are words in the order of their names, padded to whole vectors of four; those of hooks follow.
+//! Invariant: parameters are words in the order of their names, padded to whole vectors of four. The parameters of
+//! hooks follow.
 
 use std::fmt::Write;
 
@@ -13,7 +14,7 @@ use crate::ops::program::one_value;
 
 use super::hook::Hook;
 
-/// Functions that texts may call.
+/// WGSL functions that kernel texts may call.
 pub(crate) const MATH: &str = include_str!("math.wgsl");
 
 /// The parameters and the grid of a dispatch.
@@ -25,14 +26,15 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// From a kernel's own parameters and a number of workgroups, folded if it exceeds `most` along one dimension.
+    /// A launch with a kernel's own parameters and `groups` workgroups, which are folded into two dimensions if there
+    /// are more than `most`.
     pub(super) fn new(own: &[u32], groups: u64, most: u32) -> Launch {
         let mut words = SmallVec::from_slice(own);
         words.resize(own.len().next_multiple_of(4), 0);
         Launch { words, grid: fold(groups, most) }
     }
 
-    /// Appends the parameters of its hooks, as whole vectors.
+    /// Appends the parameters of the kernel's hooks, as whole vectors.
     #[must_use]
     pub(crate) fn with_hook(mut self, words: &[u32]) -> Launch {
         self.words.extend_from_slice(words);
@@ -46,7 +48,8 @@ impl Launch {
     }
 }
 
-/// The workgroups along two dimensions. A workgroup's flat index is `x + y * groups.x`; those past the last do nothing.
+/// The workgroups along two dimensions. A workgroup's flat index is `x + y * groups.x`; workgroups with an index of
+/// `groups` or more do nothing.
 fn fold(groups: u64, most: u32) -> [u32; 3] {
     let groups = groups.max(1);
     let rows = groups.div_ceil(u64::from(most.max(1)));
@@ -95,7 +98,8 @@ impl KernelText {
         self.params_with(names, &[], vectors);
     }
 
-    /// Like [`KernelText::params`], with the kernel's own vectors in between, each given as its name and type.
+    /// Like [`KernelText::params`], with the kernel's own vectors between the words and the vectors of the hooks. Each
+    /// of the own vectors is given as its name and type.
     pub(super) fn params_with(&mut self, names: &[&str], own_vectors: &[&str], vectors: usize) {
         let own = names.len().next_multiple_of(4);
         self.wgsl.push_str("struct Params {\n");

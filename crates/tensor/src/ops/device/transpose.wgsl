@@ -1,8 +1,9 @@
 // Transposed planes of words: out[b, i, j] = in[b, j, i].
 //
-// In: contiguous along i, j a pitch apart, b any distance. Out: without gaps.
-// Grid: an invocation per 8 values of one column of the result. Neighbours write side by side, and each reads 8
-// contiguous values, so that a fetched cache line is used up at once.
+// In: values are contiguous along i; neighbours along j are a pitch apart, and planes are any distance apart. Out:
+// without gaps.
+// Grid: an invocation per 8 values of one column of the result. Neighbouring invocations write neighbouring values, and
+// each invocation reads 8 contiguous values, so that a cache line is used up as soon as it is fetched.
 
 @compute @workgroup_size(64)
 fn main(

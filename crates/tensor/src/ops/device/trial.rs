@@ -1,6 +1,7 @@
-//! Runs kernels in tests: one device for all of them, uploads inputs and downloads results.
+//! Runs kernels in tests: opens one device for all tests, uploads inputs and downloads results.
 //!
-//! Lent memory is filled with one bits before a kernel writes it, so that values it does not write show up.
+//! Every bit of the output memory is set to 1 before a kernel runs, so that values that the kernel does not write show
+//! up.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub(super) fn run(shader: &Shader, launch: &Launch, inputs: &[&[u8]], out_bytes:
     run_onto(shader, launch, inputs, &vec![0xff; out_bytes])
 }
 
-/// Like [`run`], over existing bytes.
+/// Like [`run`], but the output memory first holds the bytes of `onto`.
 #[track_caller]
 pub(super) fn run_onto(shader: &Shader, launch: &Launch, inputs: &[&[u8]], onto: &[u8]) -> Vec<u8> {
     let TestDevice { device, player } = trial();
@@ -56,7 +57,7 @@ pub(super) fn run_onto(shader: &Shader, launch: &Launch, inputs: &[&[u8]], onto:
     arrived.bytes(0).to_vec()
 }
 
-/// Like [`run`], as f32.
+/// Like [`run`], with the output as f32.
 #[track_caller]
 pub(super) fn run_f32(shader: &Shader, launch: &Launch, inputs: &[&[u8]], count: usize) -> Vec<f32> {
     bytemuck::pod_collect_to_vec(&run(shader, launch, inputs, count * 4))

@@ -2,7 +2,7 @@
 //! result `i`, and the mapping of words to invocations.
 //!
 //! Invariant: an invocation owns whole words. A word that only partly holds results is read, changed and written by the
-//! one invocation that owns it, so that the other values in it stay.
+//! one invocation that owns the word, so that the other values in the word stay.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use super::text::{KernelText, Launch};
 /// Workgroup size.
 const GROUP: usize = 64;
 
-/// The parameters that the text itself uses; they follow the kernel's own.
+/// The parameters that the entry point uses; they follow the kernel's own parameters.
 pub(super) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "owned"];
 
 /// Where results go: runs of `run` values, `pitch` apart, `count` values in all.
@@ -28,7 +28,7 @@ pub(crate) struct OutputRuns {
 }
 
 impl OutputRuns {
-    /// All values contiguous.
+    /// One run of `count` contiguous values.
     pub(crate) fn whole(offset: usize, count: usize) -> OutputRuns {
         OutputRuns { offset, count, run: count.max(1), pitch: count.max(1) }
     }
@@ -47,7 +47,7 @@ impl OutputRuns {
         (words, owned.div_ceil(GROUP) as u64)
     }
 
-    /// The launch of a kernel with these parameters of its own.
+    /// The launch of a kernel whose own parameters are `own`.
     pub(super) fn launch(&self, dtype: DType, own: &[u32], most: u32) -> Launch {
         let (words, groups) = self.words(dtype);
         let all: Vec<u32> = own.iter().copied().chain(words).collect();
@@ -96,7 +96,7 @@ pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
     push_entry(text, &store);
 }
 
-/// The entry point of a kernel that stores on its own, once per `number` that it owns.
+/// The entry point of a kernel that stores its results itself: `store` is WGSL that runs once per owned `number`.
 pub(super) fn push_entry(text: &mut KernelText, store: &str) {
     text.push(&include_str!("words.wgsl").replace("$STORE", store));
 }

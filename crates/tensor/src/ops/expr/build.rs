@@ -1,7 +1,7 @@
 //! Building expressions: the checks of every op, and the shape and type of its result.
 //!
-//! Invariant: the host can compute whatever is accepted here. A device may refuse sizes beyond its limits, with
-//! numbers.
+//! Invariant: the host can compute every expression that is accepted here. A device may refuse sizes beyond its limits,
+//! with an error that gives the numbers.
 
 use half::f16;
 
@@ -74,9 +74,9 @@ impl Expr {
         min Min,
         /// The mean of squares along an axis.
         mean_of_squares MeanOfSquares,
-        /// The index of the largest value along an axis, as u32; the first of equal ones.
+        /// The index of the largest value along an axis, as u32; the first index if values are equal.
         argmax ArgMax,
-        /// The index of the smallest value along an axis, as u32; the first of equal ones.
+        /// The index of the smallest value along an axis, as u32; the first index if values are equal.
         argmin ArgMin
     }
 
@@ -113,7 +113,8 @@ impl Expr {
         self.maximum(low).minimum(high)
     }
 
-    /// Takes the value of `yes` if this one is not 0, otherwise that of `no`; shapes broadcast.
+    /// The value of `yes` where the value of this expression is not 0, and the value of `no` elsewhere; shapes
+    /// broadcast.
     #[must_use]
     pub fn select(&self, yes: impl Into<Operand>, no: impl Into<Operand>) -> Expr {
         let op = "select";
@@ -228,9 +229,9 @@ impl Expr {
         })
     }
 
-    /// The product of quantised matrices of i8, times both scales. Sums are exact; on a device up to 32,764 products,
-    /// beyond which partial sums are rounded to f32 and added. `scale` has one value; `other_scale` has one, or one for
-    /// each column of the product.
+    /// The product of quantised matrices of i8, times both scales. Sums are exact on the host, and on a device if they
+    /// have up to 32,764 products; a device splits longer sums, and adds the partial sums as f32. `scale` has one
+    /// value; `other_scale` has one value, or one for each column of the product.
     #[must_use]
     pub fn matmul_scaled(
         &self,
@@ -322,10 +323,10 @@ impl Expr {
         })
     }
 
-    /// Quantises to i8 symmetrically: `scale = max |x| / 127` over all values, or for each index along an axis. Halves
-    /// round to even; -128 is unused. The scale of zeros is 1. NaN becomes 0. Infinite values become +-127 and do not
-    /// affect the scale. Returns the values and the scale, whose shape is `[1]`, or that of the tensor with 1 along all
-    /// other axes.
+    /// Quantises to i8 symmetrically: `scale = max |x| / 127`, with the maximum over all values, or a scale for each
+    /// index along an axis. Halves round to even; -128 is unused. If all values are 0, the scale is 1. NaN becomes 0.
+    /// Infinite values become +-127 and do not affect the scale. Returns the values and the scale. The shape of the
+    /// scale is `[1]`, or the shape of the tensor with a length of 1 along every axis but the given one.
     pub fn quantize(&self, axis: Option<isize>) -> (Expr, Expr) {
         let op = "quantize";
         let sizes = self.then(|node| {
@@ -351,7 +352,7 @@ impl Expr {
         (self.binary(Binary::Quantized, &scale).cast(DType::I8), scale)
     }
 
-    /// Values of i8 times their scale, which broadcasts.
+    /// Multiplies values of i8 by their scale, which broadcasts.
     #[must_use]
     pub fn dequantize(&self, scale: impl Into<Operand>) -> Expr {
         self.cast(DType::F32).mul(scale)
@@ -414,7 +415,7 @@ fn operand(op: &'static str, beside: &SharedNode, operand: Operand) -> Result<Sh
     }
 }
 
-/// True if an integer type has this number; floats accept any.
+/// True if the type can hold this number. Float types accept any number.
 fn fits(number: f64, dtype: DType) -> bool {
     let (least, greatest) = match dtype {
         DType::F32 | DType::F16 => return true,

@@ -1,11 +1,11 @@
-//! Cuts groups of ops so that no kernel is too long or binds too many buffers. `plan` builds the groups, and builds
-//! them again after every cut.
+//! Cuts groups of ops so that no kernel is too long or binds too many buffers. `plan` builds the groups, and rebuilds
+//! them after every round of cuts.
 //!
-//! If a kernel would exceed the limits, the node is split off whose removal helps most.
+//! If a kernel would exceed the limits, the node whose removal helps most is split off.
 //!
-//! Invariants: a group within the limits is not cut. A group beyond them loses at least one node. A group in which
-//! every node is used once is within the limits after one cut. The work is a few steps for each node and each buffer
-//! that a kernel may bind, however large the group is.
+//! Invariants: a group within the limits is not cut. A group beyond the limits loses at least one node. A group in
+//! which every node is used once is within the limits after one call of `cuts`. The work is at most a few steps for
+//! each pair of a node and a buffer that a kernel may bind, however large the group is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,16 +15,16 @@ use super::plan::{Cluster, NodeAddress, PlanStage, key};
 use crate::ops::dtype::DType;
 use crate::ops::shape::Shape;
 
-/// Maximum number of ops in one kernel. Much longer texts take compilers seconds, and a uniform has room for that many
-/// constants.
+/// Maximum number of ops in one kernel. Compilers need seconds for much longer texts, and a uniform has room for this
+/// many constants.
 pub(super) const MOST_STEPS: usize = 256;
-/// Maximum number of ops that a kernel over rows computes while reading. Its text reads in several places, and a chain
-/// of 400 took a software driver 3 s to compile.
+/// Maximum number of ops that a kernel over rows computes while reading. The text of such a kernel reads in several
+/// places: with a chain of 400 ops, a software driver took 3 s to compile it.
 const MOST_STEPS_IN_ROWS: usize = 32;
-/// Maximum number of ops that finish a product, whose text repeats them for each result of a tile.
+/// Maximum number of ops that finish a product. The text of a product repeats these ops for each result of a tile.
 const MOST_STEPS_OF_ENDS: usize = 16;
 
-/// Nodes to compute separately, if the stage's kernel would be too long or bind more than `most` buffers.
+/// The nodes to compute separately so that the stage's kernel is not too long and binds at most `most` buffers.
 pub(super) fn cuts(stage: &PlanStage, most: usize) -> Vec<NodeAddress> {
     let Some(cluster) = &stage.cluster else { return Vec::new() };
     let steps = cluster.nodes.len();
@@ -35,7 +35,7 @@ pub(super) fn cuts(stage: &PlanStage, most: usize) -> Vec<NodeAddress> {
     };
     let most_reads = most.saturating_sub(others);
     match &cluster.ends {
-        // The product first: finishing it saves the least.
+        // The product is split off first, because fusing the product with the ops that finish it saves the least.
         Some(product) if steps > MOST_STEPS_OF_ENDS || reads(cluster) > most_reads => vec![key(product)],
         Some(_) => Vec::new(),
         None if !stage.node.is_elementwise() && steps > MOST_STEPS_IN_ROWS => vec![key(&cluster.root)],
@@ -56,8 +56,8 @@ fn reads(cluster: &Cluster) -> usize {
     operands.filter(|operand| !inside.contains(&key(operand))).map(read).collect::<BTreeSet<OutsideRead>>().len()
 }
 
-/// A read from outside a cluster. A tensor counts once, however often it occurs; a different walk counts as another
-/// read, because the program binds it separately.
+/// A read from outside a cluster. A tensor counts once, however often it occurs. The same memory with another shape or
+/// offset counts as another read, because the program binds it separately.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum OutsideRead {
     Tensor { memory: u64, offset: usize, dtype: DType, shape: Shape },
@@ -76,14 +76,14 @@ fn read(node: &SharedNode) -> OutsideRead {
     }
 }
 
-/// Walks a cluster, operands first. If a node needs too much, splits off the operand that helps most, and repeats.
+/// Walks a cluster, operands first. While a node needs too much, splits off the operand whose removal helps most.
 fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
     let mut numbers: BTreeMap<OutsideRead, u32> = BTreeMap::new();
     let mut number = |node: &SharedNode| {
         let next = numbers.len() as u32;
         *numbers.entry(read(node)).or_insert(next)
     };
-    // How many more users will query each node of the cluster.
+    // For each node of the cluster, the number of users that the loop below has not reached.
     let mut asking: BTreeMap<NodeAddress, usize> = cluster.nodes.iter().map(|node| (key(node), 0)).collect();
     for operand in cluster.nodes.iter().flat_map(|node| node.operands()) {
         asking.entry(key(operand)).and_modify(|asking| *asking += 1);
@@ -98,7 +98,7 @@ fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
                 *left -= 1;
                 *left
             });
-            // The last user takes the value; nothing that is used once is cloned.
+            // The last user takes the needs without a clone, so needs with a single user are never cloned.
             let need = if left == 0 { needs.remove(&key(operand)) } else { needs.get(&key(operand)).cloned() };
             match need {
                 Some(need) => inner.push((operand, need)),
@@ -109,7 +109,7 @@ fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
             let rest = |at: usize| own.with(&inner, Some(at)).excess(most_reads);
             let best = (0..inner.len()).min_by_key(|at| (rest(*at), Reverse(inner[*at].1.size())));
             let (leaving, _) = inner.swap_remove(best.unwrap_or(0));
-            // An operand may occur twice.
+            // The same node may be an operand twice.
             inner.retain(|(other, _)| key(other) != key(leaving));
             needs.remove(&key(leaving));
             own.reads = union(&own.reads, &[number(leaving)]);
@@ -122,8 +122,8 @@ fn cut(cluster: &Cluster, most_reads: usize) -> Vec<NodeAddress> {
     cuts
 }
 
-/// What one kernel that computes a node would need: ids of the tensors it reads and of the nodes it computes, both
-/// sorted.
+/// What a kernel that computes a node needs: the sorted ids of the tensors that it reads, and the sorted ids of the
+/// nodes that it computes.
 #[derive(Clone)]
 struct KernelNeeds {
     reads: Vec<u32>,
@@ -131,7 +131,8 @@ struct KernelNeeds {
 }
 
 impl KernelNeeds {
-    /// Combined with the needs of the operands; the operand at `but` is computed separately and read.
+    /// These needs combined with those of the operands. The operand at `but` is computed separately, and counts as one
+    /// read.
     fn with(&self, inner: &[(&SharedNode, KernelNeeds)], but: Option<usize>) -> KernelNeeds {
         let stay = inner.iter().enumerate().filter(|(at, _)| Some(*at) != but).map(|(_, (_, need))| need);
         let mut all = stay.fold(self.clone(), |all, need| KernelNeeds {
@@ -142,7 +143,7 @@ impl KernelNeeds {
         all
     }
 
-    /// By how much it exceeds the limits of a kernel.
+    /// By how much the needs exceed the limits of a kernel.
     fn excess(&self, most_reads: usize) -> usize {
         self.reads.len().saturating_sub(most_reads).max(self.steps.len().saturating_sub(MOST_STEPS))
     }

@@ -1,11 +1,11 @@
-//! Expressions: ops that are written down first and computed together. `plan` decides which ops become one kernel;
-//! `run` computes them on the context's side.
+//! Expressions: ops that are written down first and computed together. `plan` decides which ops share a kernel; `run`
+//! computes them on the device of the context, or on the host.
 //!
-//! An expression computes nothing before [`Expr::run`], and then only what the result needs. Every op of a tensor is an
-//! expression of one op.
+//! Nothing is computed before [`Expr::run`], which computes only what the result needs. A method of a tensor such as
+//! `add` runs an expression of one op.
 //!
 //! Invariants: fusing ops changes no bit, because each op rounds as it does alone (if the driver does not fuse multiply
-//! and add). A mistake made while building is kept and returned by `run`.
+//! and add). A mistake that is made while an expression is built is kept in the expression and returned by `run`.
 
 mod build;
 mod cut;
@@ -33,7 +33,7 @@ pub struct Expr {
 
 impl std::fmt::Debug for Expr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Only the last op: its operands may be shared many times.
+        // Prints only the last op, because operands may be shared many times.
         match &self.node {
             Ok(node) => write!(f, "Expr({} -> {} of {})", node.name(), node.shape, node.dtype),
             Err(error) => write!(f, "Expr({error})"),
@@ -52,8 +52,8 @@ impl Expr {
         self.node.as_ref().map(|node| node.dtype).map_err(Clone::clone)
     }
 
-    /// Computes the expression in as few kernels as possible. An expression of a tensor alone is that tensor; one that
-    /// only reshapes it shares its memory.
+    /// Computes the expression in as few kernels as possible. An expression without ops gives its tensor itself; an
+    /// expression that only reshapes a tensor gives a tensor that shares its memory.
     pub fn run(&self) -> Result<Tensor, TensorError> {
         let node = self.node.as_ref().map_err(Clone::clone)?;
         run::run(node, true)
@@ -74,7 +74,8 @@ impl Expr {
     }
 }
 
-/// The second operand of an op: an expression, a tensor, or a number of its type.
+/// The second operand of an op: an expression, a tensor, or a number, which is converted to the type of the first
+/// operand.
 #[derive(Debug, Clone)]
 pub struct Operand(OperandValue);
 

@@ -1,6 +1,6 @@
 //! Building ops that only move values: permute, slice, broadcast, reshape, concat and gather.
 //!
-//! Invariant: a mistake is kept in the expression and returned when it runs.
+//! Invariant: a mistake is kept in the expression and returned when the expression runs.
 
 use super::node::{OpKind, SharedNode};
 use super::{Expr, Operand, OperandValue};
@@ -130,8 +130,8 @@ impl Expr {
     }
 
     /// Picks entries along an axis by index (i32 or u32); the shape of `indices` replaces the axis. An index out of
-    /// range is an error if the host has the indices. Indices computed on the device are not checked: out of range
-    /// gives NaN, or 0 for integers.
+    /// range is an error if the host has the indices. Indices computed on the device are not checked: an index out of
+    /// range gives NaN for floats, and 0 for integers.
     #[must_use]
     pub fn gather(&self, indices: impl Into<Operand>, axis: isize) -> Expr {
         let op = "gather";

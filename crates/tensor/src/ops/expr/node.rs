@@ -1,5 +1,5 @@
-//! The nodes of an expression: each an op with its operands, and the shape and type of its result. The code that builds
-//! a node has checked it.
+//! The nodes of an expression. A node is an op with its operands, and the shape and type of its result. The code that
+//! builds a node checks its op and operands.
 //!
 //! Invariant: an expression may be as deep as memory allows, because nothing recurses along operands.
 
@@ -31,7 +31,7 @@ pub(crate) enum OpKind {
     Cast(SharedNode),
     /// The same values in another shape.
     Reshape(SharedNode),
-    /// Values of the operand by strides and an offset, counted in values.
+    /// Values of the operand, read by strides and an offset, which are counted in values.
     Strided {
         of: SharedNode,
         offset: usize,
@@ -73,7 +73,7 @@ pub(crate) enum OpKind {
     },
 }
 
-/// A matrix product, or a batch of them. For i8 it is the exact sum, as f32.
+/// A matrix product, or a batch of products. For i8, the result is the exact sum, rounded to f32.
 pub(crate) struct Matmul {
     pub(crate) a: SharedNode,
     pub(crate) b: SharedNode,
@@ -139,7 +139,7 @@ impl ExprNode {
 }
 
 impl Drop for ExprNode {
-    /// Iterative, because dropping operands recursively would overflow a thread's stack at about 100,000 chained ops.
+    /// Drops operands in a loop, because recursive drops would overflow a thread's stack at about 100,000 chained ops.
     fn drop(&mut self) {
         if self.operands().iter().all(|operand| matches!(operand.kind, OpKind::Leaf(_))) {
             return;

@@ -1,13 +1,15 @@
-//! Decides which ops of an expression become one kernel: which nodes are computed inside another's kernel, and which
-//! become tensors of their own. Of the sides it knows only how many buffers a kernel may bind.
+//! Decides which ops of an expression share a kernel: which nodes are computed in the kernel of another node, and which
+//! become tensors of their own. The only fact about the host or device that planning uses is how many buffers a kernel
+//! may bind.
 //!
-//! Three kinds of ops absorb others. Elementwise ops of one shape become one program. A program whose only user goes
-//! through rows (a reduction, softmax, layer norm) becomes the function through which that kernel reads. A product
-//! whose only user is a program of its shape is finished by that program.
+//! Ops are joined by three rules. Elementwise ops of one shape become one program. If the only user of a program goes
+//! through rows (a reduction, softmax, layer norm), the program becomes the function through which the user's kernel
+//! reads. If the only user of a product is a program of the product's shape, the program becomes the function that
+//! finishes the product's results.
 //!
 //! Groups are first made as large as these rules allow, and then cut (`cut`) if a kernel would be too long or bind too
-//! much. A cut changes which nodes share a kernel, so that the grouping is repeated a few times. The time grows with
-//! the expression, and nothing recurses.
+//! many buffers. A cut changes which nodes share a kernel, so the grouping is repeated a few times. The time grows with
+//! the size of the expression. Nothing recurses, so that an expression may be as deep as memory allows.
 //!
 //! Invariants: every node that is needed is computed once. Operands come before their users. A group has one result.
 
@@ -22,7 +24,7 @@ use crate::ops::dtype::DType;
 pub(super) struct PlanStage {
     /// The node whose values are computed.
     pub(super) node: SharedNode,
-    /// The elementwise nodes that are computed in the same kernel, if there are any.
+    /// The elementwise nodes that are computed in the stage's kernel, if there are any.
     pub(super) cluster: Option<Cluster>,
 }
 
@@ -30,14 +32,15 @@ pub(super) struct PlanStage {
 pub(super) struct Cluster {
     /// The node whose value leaves the cluster.
     pub(super) root: SharedNode,
-    /// All of them, operands first.
+    /// All nodes of the cluster, operands first.
     pub(super) nodes: Vec<SharedNode>,
-    /// The product that they finish, if any.
+    /// The product whose results the cluster finishes, if any.
     pub(super) ends: Option<SharedNode>,
 }
 
-/// Rounds after which nodes that a group uses several times are computed separately. A group in which everything is
-/// used once is cut right the first time. Trees take 2 rounds at any size, and random nets of 2,000 ops took 3 or 4.
+/// The number of rounds after which nodes that a group uses several times are computed separately. A group in which
+/// every node is used once needs no second cut. Trees of any size take 2 rounds, and random nets of 2,000 ops took 3 or
+/// 4 rounds.
 const PATIENT_ROUNDS: usize = 12;
 
 /// A node's address. Nodes live as long as the plan that names them.
@@ -47,12 +50,13 @@ pub(super) fn key(node: &SharedNode) -> NodeAddress {
     Arc::as_ptr(node)
 }
 
-/// Plans an expression. `most_buffers` is the number of tensors a kernel may read and write in all.
+/// Plans an expression. `most_buffers` is the maximum number of tensors that a kernel may bind, inputs and outputs
+/// together.
 pub(super) fn plan(root: &SharedNode, fuse: bool, most_buffers: usize) -> Vec<PlanStage> {
     in_rounds(root, fuse, most_buffers).0
 }
 
-/// The plan, and the number of rounds it took.
+/// The plan, and the number of rounds that planning took.
 fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanStage>, usize) {
     let order = in_order(root);
     let mut users: BTreeMap<NodeAddress, Vec<NodeAddress>> = BTreeMap::new();
@@ -69,8 +73,8 @@ fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanSta
         round += 1;
         let homes = if fuse { homes(&order, &users, &by_key, &alone) } else { all_alone(&order) };
         let stages = stages(&order, &homes);
-        // If a kernel is too long or binds too much, some of its nodes are computed separately, and the grouping is
-        // repeated.
+        // If a kernel is too long or binds too many buffers, some of its nodes are computed separately, and the
+        // grouping is repeated.
         let before = alone.len();
         for stage in &stages {
             let cuts = cuts(stage, most_buffers);
@@ -85,7 +89,7 @@ fn in_rounds(root: &SharedNode, fuse: bool, most_buffers: usize) -> (Vec<PlanSta
     }
 }
 
-/// A node being visited, with its unvisited operands, the next one last.
+/// A node that is being visited, with its unvisited operands; the operand to visit next is last.
 fn begun(node: &SharedNode) -> (&SharedNode, Vec<&SharedNode>) {
     (node, node.operands().into_iter().rev().collect())
 }
@@ -107,7 +111,7 @@ fn in_order(root: &SharedNode) -> Vec<SharedNode> {
     order
 }
 
-/// The stage whose kernel computes each node; its own key if the node is computed separately.
+/// For each node, the stage whose kernel computes it; a node that is computed separately has its own address here.
 type Homes = BTreeMap<NodeAddress, NodeAddress>;
 
 fn all_alone(order: &[SharedNode]) -> Homes {
@@ -121,13 +125,13 @@ fn homes(
     alone: &BTreeSet<NodeAddress>,
 ) -> Homes {
     let mut homes = Homes::new();
-    // Shapes of programs, and the stages that already finish a product.
+    // For each program the node that determines its shape, and the stages that already finish a product.
     let (mut shapes, mut ending): (BTreeMap<NodeAddress, NodeAddress>, BTreeSet<NodeAddress>) =
         (BTreeMap::new(), BTreeSet::new());
     for node in order.iter().rev() {
         let own = key(node);
         let used_by = users.get(&own).map_or(&[][..], Vec::as_slice);
-        // A reshape is read through only if its operand has no other user.
+        // A kernel reads through a reshape only if the operand of the reshape has no other user.
         let read_through = match &node.kind {
             OpKind::Reshape(of) => users[&key(of)].len() == 1 && !alone.contains(&key(of)),
             _ => true,
@@ -143,7 +147,7 @@ fn homes(
     homes
 }
 
-/// The stage whose kernel could compute a node.
+/// The stage whose kernel could compute a node, if there is one.
 fn home_of(
     node: &SharedNode,
     users: &[NodeAddress],
@@ -164,7 +168,7 @@ fn home_of(
     }
     let stage = by_key[&home];
     if node.is_elementwise() {
-        // The one operand that is read row by row.
+        // The node must be the operand that its only user reads row by row.
         let [user] = users else { return None };
         let reads_rows = match &by_key[user].kind {
             OpKind::Reduce { of, .. } => of.dtype.is_float() && key(of) == key(node),
@@ -175,7 +179,7 @@ fn home_of(
         return (reads_rows && node.dtype.is_float()).then_some(home);
     }
     if let (OpKind::Reshape(of), [user]) = (&node.kind, users) {
-        // A reshape keeps the memory order, so kernels over rows read through it.
+        // A reshape keeps the memory order, so kernels over rows can read through it.
         let into_rows =
             matches!(by_key[user].kind, OpKind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
         return into_rows.then_some(home);
@@ -222,7 +226,7 @@ mod tests {
     use crate::ops::expr::Expr;
     use crate::ops::reduction::Reduction;
 
-    /// The stages as text: the name, the nodes in the kernel, and whether it finishes a product.
+    /// The stages as text: the name of each stage, the nodes in its kernel, and whether it finishes a product.
     fn shown(expr: &Expr, most: usize) -> Vec<String> {
         let stages = plan(expr.node.as_ref().unwrap(), true, most);
         let made = stages.iter().filter(|stage| !matches!(stage.node.kind, OpKind::Leaf(_)));
@@ -295,7 +299,7 @@ mod tests {
         assert_eq!(shown(&sum, 4).len(), 4, "eight adds, two per kernel");
     }
 
-    /// A random net of ops: each uses recent and old results.
+    /// A random net of ops, each of which uses recent and old results.
     fn net(leaves: usize, ops: usize, mut seed: u64) -> Expr {
         let context = Context::on_host();
         let mut random = |below: usize| {

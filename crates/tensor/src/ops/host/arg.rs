@@ -42,7 +42,7 @@ fn search<R: RowValues, const LARGEST: bool>(input: &R, around: Around, out: &mu
 #[inline(always)]
 fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, length: usize, out: &mut [u32]) {
     let better = |value: f32, best: f32| if LARGEST { value > best } else { value < best };
-    // One for all rows: clearing it for each row of 1024 took longer than the search.
+    // One scratch for all rows: clearing it for each row of 1024 values took longer than the search.
     let mut scratch = ReadScratch::new();
     for (row, out) in out.iter_mut().enumerate() {
         let (mut best, mut place) = (0.0, 0);
@@ -53,7 +53,7 @@ fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, lengt
                 place = at + first_of(part, f32::is_nan);
                 break;
             };
-            // Its index is searched only if it wins.
+            // The index is searched only if the part has a better value than all parts before.
             if at == 0 || better(found, best) {
                 best = found;
                 place = at + first_of(part, |value| value == found);
@@ -64,8 +64,8 @@ fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, lengt
     }
 }
 
-/// The index of the first matching value; there is one. Takes the minimum index over 256 values at a time, without a
-/// branch: testing value by value takes twice as long.
+/// The index of the first matching value, of which there is at least one. Computes the minimum index of a match among
+/// 256 values at a time, without a branch: testing value by value takes twice as long.
 #[inline(always)]
 fn first_of(values: &[f32], is: impl Fn(f32) -> bool) -> usize {
     const AT_ONCE: usize = 256;
@@ -82,7 +82,7 @@ fn first_of(values: &[f32], is: impl Fn(f32) -> bool) -> usize {
     wholes.len() * AT_ONCE + rest.iter().position(|value| is(*value)).unwrap_or(0)
 }
 
-/// True if `value` replaces `best`, which came before it.
+/// True if `value` replaces `best`, which comes earlier in the row.
 #[inline(always)]
 fn beats<const LARGEST: bool>(value: f32, best: f32) -> bool {
     let better = if LARGEST { value > best } else { value < best };

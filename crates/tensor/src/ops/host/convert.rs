@@ -1,5 +1,5 @@
-//! Conversions of rows: halves to floats and back, and floats to 32-bit integers. Compilers do not vectorise these.
-//! Narrower integers are not converted here; the caller clamps the floats first.
+//! Conversions of rows: half floats (f16) to floats and back, and floats to 32-bit integers. Compilers do not vectorise
+//! these conversions. Narrower integers are not converted here; the caller clamps the floats first.
 //!
 //! Invariant: the results equal those of `as` and `half` on every machine. Halves round to nearest even. Integers
 //! truncate and saturate; NaN becomes 0.
@@ -61,7 +61,7 @@ pub(crate) fn halves_of_floats(from: &[f32], to: &mut [f16]) {
     });
 }
 
-/// Floats to signed integers; both are bits in words.
+/// Floats to signed integers. Each word holds the bits of a float or of an integer.
 pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
@@ -84,7 +84,7 @@ pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
     from.iter().zip(to).for_each(|(from, to)| *to = signed_of_float(*from));
 }
 
-/// Floats to unsigned integers; both are bits in words.
+/// Floats to unsigned integers. Each word holds the bits of a float or of an integer.
 pub(crate) fn unsigned_of_floats(from: &[u32], to: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
@@ -132,7 +132,8 @@ fn narrowed(value: f32) -> u16 {
     let bits = value.to_bits();
     let size = bits & 0x7fff_ffff;
     let normal = (size.wrapping_add(0xfff + ((size >> 13) & 1)).wrapping_sub(0x3800_0000)) >> 13;
-    // The last bit of 0.5 is that of the smallest half, so the addition rounds there.
+    // The last bit of a float near 0.5 has the weight of the smallest subnormal half, so the addition rounds to a
+    // multiple of it.
     let tiny = (value.abs() + 0.5).to_bits().wrapping_sub(0x3f00_0000);
     let half = if size < 0x3880_0000 { tiny } else { normal };
     let half = if size >= 0x477f_f000 { 0x7c00 } else { half };
@@ -159,7 +160,7 @@ mod tests {
         (0..=u16::MAX).map(f16::from_bits).collect()
     }
 
-    /// For every half: itself, its neighbouring floats, and the midpoint to the next half.
+    /// For every half: the half as a float, the floats next to it, and the midpoint between it and the next half.
     fn floats() -> Vec<f32> {
         let mut floats: Vec<f32> = every_half().iter().map(|half| half.to_f32()).collect();
         let between: Vec<f32> = floats.windows(2).map(|pair| f32::midpoint(pair[0], pair[1])).collect();

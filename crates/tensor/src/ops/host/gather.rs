@@ -1,11 +1,11 @@
 //! Gather along an axis, on bytes of any type.
 //!
-//! Invariant: every index is checked before the first copy; a wrong one copies nothing.
+//! Invariant: every index is checked before the first copy; if an index is wrong, nothing is copied.
 
 use crate::ops::shape::Around;
 
 pub(crate) trait Index: Copy {
-    /// As a type that holds both i32 and u32.
+    /// The index as i64, which holds every i32 and u32.
     fn number(self) -> i64;
 }
 

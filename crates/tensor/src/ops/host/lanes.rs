@@ -1,5 +1,6 @@
-//! Folds many values into one, in lanes: value i goes to lane i % 64, and lanes are joined in halves. The caller
-//! supplies the operation.
+//! Folds many values into one, in 64 lanes: the values are taken 64 at a time, one per lane. The lanes are then joined
+//! pairwise: 64 to 32, 32 to 16, and so on down to one. The values after the last whole group of 64 may be taken later,
+//! between or after these joins. The caller supplies the operations.
 //!
 //! Invariant: the order is the same on every machine, so that sums have the same bits.
 
@@ -7,10 +8,9 @@
 pub(crate) const WIDTH: usize = 16;
 /// Independent vectors, so that an addition need not wait for the previous one.
 const VECTORS: usize = 4;
-/// Lanes in all.
 const LANES: usize = WIDTH * VECTORS;
 
-/// Folds values: `take` adds each to a lane that begins with `start`, then `join` combines the lanes.
+/// Folds values: each lane begins with `start`, `take` folds a value into a lane, and `join` combines two lanes.
 #[inline(always)]
 pub(crate) fn fold(values: &[f32], start: f32, take: impl Fn(f32, f32) -> f32, join: impl Fn(f32, f32) -> f32) -> f32 {
     if values.len() < WIDTH {
@@ -19,10 +19,10 @@ pub(crate) fn fold(values: &[f32], start: f32, take: impl Fn(f32, f32) -> f32, j
     joined(fold_to_lanes(values, start, take, &join), &join)
 }
 
-/// Folds values into the lanes of one vector, for callers with more values to come.
+/// Folds values into the lanes of one vector, for callers that fold further values into the same lanes.
 ///
-/// Uses four vectors, each an array of 16 in one register. As one array of 64 they stay in memory, and sums of rows of
-/// 1024 take four times as long.
+/// Uses four arrays of 16 lanes, each of which stays in one register. A single array of 64 lanes would stay in memory,
+/// and sums of rows of 1024 values would take four times as long.
 #[inline(always)]
 pub(crate) fn fold_to_lanes(
     values: &[f32],
@@ -56,10 +56,10 @@ pub(crate) fn fold_to_lanes(
     lanes
 }
 
-/// The best value, starting with `start`; `None` if one of them is NaN.
+/// The best of `start` and the values; `None` if a value is NaN.
 ///
-/// NaN is tested for 64 values at a time with vector comparisons, two values in each. Testing every value separately
-/// takes half as long again for maxima of rows of 1024.
+/// Groups of 64 values are tested for NaN together: a single vector comparison tests a vector of the first 32 values
+/// and one of the last 32 at once. With a comparison per value, maxima of rows of 1024 values take 1.5 times as long.
 #[inline(always)]
 pub(crate) fn best(values: &[f32], start: f32, better: impl Fn(f32, f32) -> bool) -> Option<f32> {
     let take = |lane: f32, value: f32| if better(value, lane) { value } else { lane };
@@ -84,9 +84,10 @@ pub(crate) fn best(values: &[f32], start: f32, better: impl Fn(f32, f32) -> bool
     Some(rest.iter().fold(best, |lane, value| take(lane, *value)))
 }
 
-/// Joins the lanes of one vector in halves.
+/// Joins the lanes of one vector pairwise: 16 to 8, 8 to 4, 4 to 2, and 2 to 1.
 ///
-/// Goes through memory. Otherwise the compiler splits the main loops into halves too, and sums take twice as long.
+/// The lanes go through memory (`black_box`). Otherwise the compiler also uses vectors of half the width in the main
+/// loops, and sums take twice as long.
 #[inline(always)]
 fn joined(lanes: [f32; WIDTH], join: &impl Fn(f32, f32) -> f32) -> f32 {
     let lanes = std::hint::black_box(lanes);

@@ -1,7 +1,8 @@
 //! Matrix products of i8: exact sums in i32, rounded to f32. The caller applies the scales.
 //!
-//! Both matrices are copied into panels of i16 pairs, two neighbours along k in a word. One instruction then multiplies
-//! 32 pairs of numbers and adds neighbours (`pmaddwd`), compared to 16 for f32.
+//! Both matrices are copied into panels of words; a word holds two neighbours along k as i16. One instruction
+//! (`pmaddwd`) then multiplies 32 numbers by 32 others and adds neighbouring products; an instruction for f32
+//! multiplies 16.
 //!
 //! Invariants: sums are exact, because at most [`MOST_K`] products are summed. The bits are the same on every machine,
 //! because integer sums do not depend on the order.
@@ -11,7 +12,7 @@ use vramp_kernels::vectorised;
 use crate::ops::host::matmul::MatmulSize;
 use crate::ops::host::spread::spread;
 
-/// Maximum number of products of -128 by -128 whose sum is an i32.
+/// Maximum number of products of -128 by -128 whose sum fits in an i32.
 pub(crate) const MOST_K: usize = (i32::MAX / (128 * 128)) as usize;
 
 /// The products of i8, into `out` of batch x m x n.
@@ -20,8 +21,8 @@ pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], out: &mut [f32], t
     let MatmulSize { batch, m, n, k, .. } = size;
     assert!(k <= MOST_K, "sums of {k} products of i8 may exceed an i32; the limit is {MOST_K}");
     let work = batch.saturating_mul(m).saturating_mul(n).saturating_mul(k);
-    // Rows of all products are distributed, so that a single product uses all threads too. Each thread packs the second
-    // matrix.
+    // The rows of all products are distributed over the threads, so that a single product uses all threads too. Each
+    // thread packs the second matrix for itself.
     spread(out, n, work / 32, threads, |first, out| {
         let mut row = first;
         let mut out = out;
@@ -38,13 +39,14 @@ pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], out: &mut [f32], t
     });
 }
 
-/// Products along k that are summed before sums are stored. Their panels stay in the L2 cache, which is fast enough.
-/// With 256, which stay in L1, sums are stored more often: 19.5 ms for 1024^3, compared to 15.1.
+/// The number of products along k that are summed before sums are stored. Panels of this depth stay in the L2 cache,
+/// which is fast enough: 1024^3 takes 15.1 ms. Panels of depth 256 stay in L1, but sums are stored more often, and
+/// 1024^3 takes 19.5 ms.
 const DEPTH: usize = 1024;
-/// Rows of the first whose panels stay in the L2 cache.
+/// The number of rows of the first matrix whose panels stay in the L2 cache together.
 const ROWS: usize = 96;
 
-/// Sums of one tile: a panel of the first (pairs x `M` rows) by a panel of the second (pairs x `N` columns).
+/// Sums of one tile: a panel of the first matrix (pairs x `M` rows) by a panel of the second (pairs x `N` columns).
 trait Tile<const M: usize, const N: usize>: Copy {
     fn sums(self, a: &[[u32; M]], b: &[[u32; N]]) -> [[i32; N]; M];
 }
@@ -109,7 +111,7 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
     }
 }
 
-/// Adds the sums of earlier rounds, and keeps them for later ones.
+/// Adds the sums of earlier rounds to those of this round, and keeps the results for later rounds.
 #[inline(always)]
 fn keep<const N: usize>(found: &mut [[i32; N]], first: bool, sums: &mut [i32], apart: usize, columns: usize) {
     for (found, sums) in found.iter_mut().zip(sums.chunks_mut(apart)) {
@@ -140,7 +142,8 @@ fn pack_lines<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize
     let pair =
         |one: i8, two: i8| u32::from(i16::from(one).cast_unsigned()) | u32::from(i16::from(two).cast_unsigned()) << 16;
     if lines == L && strides.0 == 1 {
-        // Lines are adjacent in memory: two rows of them are joined number by number.
+        // Neighbouring lines are adjacent in memory, so two positions along k are two contiguous runs, which are
+        // interleaved.
         for (at, words) in panel.iter_mut().enumerate() {
             let one: &[i8; L] = from[2 * at * strides.1..].first_chunk().expect("a whole panel, which was checked");
             let nothing = [0; L];
@@ -177,7 +180,7 @@ fn pack_lines<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize
     }
 }
 
-/// For machines without such instructions.
+/// For machines without vector instructions for pairs.
 #[derive(Clone, Copy)]
 struct PlainTile;
 
@@ -216,8 +219,9 @@ mod x86 {
         }
     }
 
-    /// 512-bit vectors with multiply and accumulate in one instruction (16-bit `vpdpwssd`). The compiler selects it,
-    /// which is how safe code can use it; the 8-bit instruction, twice as fast, has no such way.
+    /// 512-bit vectors with multiply and accumulate in one instruction (16-bit `vpdpwssd`). Safe code can use this
+    /// instruction because the compiler selects it on its own; the 8-bit instruction is twice as fast, but the compiler
+    /// does not select it.
     #[derive(Clone, Copy)]
     pub(super) struct FusedTile(pub Vnni);
 

@@ -1,10 +1,10 @@
-//! Sums, means, maxima and minima along an axis of floats. Values of a part are joined in 64 lanes in f32, then parts
-//! one after another in f64. Indices of maxima come from `arg`.
+//! Sums, means, maxima and minima along an axis of floats. The values of a part (2,048 values) are joined in 64 lanes
+//! in f32, and the parts one after another in f64. Indices of maxima come from `arg`.
 //!
 //! Invariants: a sum has at most 32 roundings in f32 between a value and the total, so it is off by at most 16 ulp of
-//! the sum of magnitudes. Ten million values near 1 are within 1 ulp of the sum in f64. Maxima and minima of values
-//! with a NaN are NaN, as in `NumPy`. For an empty axis a sum is 0, a mean is NaN, and a maximum is -Inf, which the
-//! caller turns into an error.
+//! the sum of magnitudes. Ten million values near 1 are within 1 ulp of the sum in f64. If a value is NaN, so are the
+//! maximum and the minimum, as in `NumPy`. For an empty axis a sum is 0, a mean is NaN, and a maximum is -Inf, which
+//! the caller turns into an error.
 
 use vramp_kernels::vectorised;
 
@@ -26,14 +26,16 @@ pub(crate) fn reduce<R: RowValues>(input: &R, around: Around, how: Reduction, ou
     }
     if matches!(how, Reduction::Mean | Reduction::MeanOfSquares) {
         let count = around.length as f64;
-        // The total was rounded to f32 once. Dividing it in f64 rounds once more, as often as f32 would.
+        // The total was already rounded to f32. Dividing it in f64 and converting the quotient to f32 rounds once more,
+        // like a division in f32.
         for value in out {
             *value = (f64::from(*value) / count) as f32;
         }
     }
 }
 
-/// Values per f64 total. Long rows are always split here, so that results do not depend on the number of threads.
+/// Values per total in f64. Rows that are split are always split at multiples of this length, so that results do not
+/// depend on the number of threads.
 const SEGMENT: usize = 64 * PART;
 /// Columns that are reduced side by side: their lanes and totals take 6 KiB of the L1 cache.
 const COLUMNS: usize = 512;
@@ -42,9 +44,10 @@ const LINES: usize = 32;
 
 trait Join {
     const START: f32;
-    /// True if the parts of a long row are joined in f64 lane by lane, not one by one.
+    /// True if the parts of a long row are joined in f64 lane by lane; false if each part is first reduced to one
+    /// value.
     const IN_LANES: bool = true;
-    /// One value from the values of at most one part.
+    /// Reduces the values of at most one part to one value.
     #[inline(always)]
     fn part(values: &[f32]) -> f32 {
         lanes::fold(values, Self::START, Self::take, Self::join)
@@ -66,7 +69,7 @@ struct Larger;
 struct Smaller;
 
 impl Join for Plus {
-    // Not +0: the sum of -0 and -0 is -0.
+    // Not +0, because the sum of -0 and -0 is -0.
     const START: f32 = -0.0;
     #[inline(always)]
     fn take(lane: f32, value: f32) -> f32 {
@@ -134,7 +137,7 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
         });
     } else if outer > 1 || inner <= COLUMNS {
         spread(out, inner, values, threads, |first, out| {
-            // One for all slabs: clearing it for each makes small ones a fifth slower.
+            // One scratch for all slabs: clearing it for each slab makes small slabs a fifth slower.
             let mut scratch = ReadScratch::new();
             for (at, out) in out.chunks_mut(inner).enumerate() {
                 let start = (first + at) * length * inner;
@@ -148,8 +151,8 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
     }
 }
 
-/// The total of one segment. Lanes continue in f64 from part to part and are joined at the end: joining them after each
-/// part makes means of squares a tenth slower.
+/// The total of one segment. Each lane has a total in f64 that continues from part to part, and these totals are joined
+/// at the end: joining the lanes after each part makes means of squares a tenth slower.
 #[inline(always)]
 fn fold_segment<R: RowValues, J: Join>(input: &R, start: usize, len: usize) -> f64 {
     let mut scratch = ReadScratch::new();
@@ -171,7 +174,7 @@ fn fold_segment<R: RowValues, J: Join>(input: &R, start: usize, len: usize) -> f
     std::hint::black_box(totals).into_iter().fold(f64::from(J::START), J::total)
 }
 
-/// Rows one after another; several short ones to a part.
+/// Reduces rows one after another; several short rows are read as one part.
 #[inline(always)]
 fn fold_rows<R: RowValues, J: Join>(input: &R, length: usize, start: usize, out: &mut [f32]) {
     if length > PART {
@@ -192,7 +195,7 @@ fn fold_rows<R: RowValues, J: Join>(input: &R, length: usize, start: usize, out:
     }
 }
 
-/// Columns of lines of `inner` values: those from `first` on, as many as `out` has.
+/// Reduces the columns of lines of `inner` values: as many columns as `out` has values, from column `first` on.
 #[inline(always)]
 fn fold_columns<R: RowValues, J: Join>(
     input: &R,
@@ -204,7 +207,7 @@ fn fold_columns<R: RowValues, J: Join>(
     scratch: &mut [f32],
 ) {
     if inner <= COLUMNS {
-        // Several short lines are one long line, whose columns are joined at the end.
+        // Several short lines are treated as one long line, and the columns that belong together are joined at the end.
         let repeats = (COLUMNS / inner).min(length);
         let mut totals = [f64::from(J::START); COLUMNS];
         let (lines, rest) = (length / repeats, length % repeats);
@@ -227,7 +230,7 @@ fn fold_columns<R: RowValues, J: Join>(
     }
 }
 
-/// Joins `lines` lines, `apart` values apart, into the totals of as many columns as there are.
+/// Joins `lines` lines, `apart` values apart, into `totals`, which has one total per column.
 #[inline(always)]
 fn fold_block<R: RowValues, J: Join>(
     input: &R,

@@ -5,7 +5,8 @@
 /// Maximum number of values per request: 8 KiB, so that values, scratch and results stay in the L1 cache (32 KiB).
 pub(crate) const PART: usize = 2048;
 
-/// Scratch memory of that size, aligned to a cache line: unaligned, sums of rows of halves take half as long again.
+/// Scratch memory for one part, aligned to a cache line. Without the alignment, sums of rows of f16 take 1.5 times as
+/// long.
 #[repr(align(64))]
 pub(crate) struct ReadScratch([f32; PART]);
 
@@ -34,10 +35,10 @@ impl std::ops::DerefMut for ReadScratch {
 
 /// Values in memory order.
 pub(crate) trait RowValues: Sync {
-    /// `len` values (at most [`PART`]) from `start` on. `scratch` has room for as many, and need not be used.
+    /// `len` values (at most [`PART`]) from `start` on. `scratch` has room for `len` values, and need not be used.
     ///
-    /// Implementations are `#[inline(always)]`, or large enough that a call does not matter: vectorised loops call
-    /// them.
+    /// Vectorised loops call this method, so implementations are `#[inline(always)]`, or take so long that a call does
+    /// not matter.
     fn part<'a>(&'a self, start: usize, len: usize, scratch: &'a mut [f32]) -> &'a [f32];
 }
 

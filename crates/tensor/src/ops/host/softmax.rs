@@ -1,7 +1,7 @@
-//! Softmax and log-softmax along any axis. The reductions inside run while the row is in the L1 cache.
+//! Softmax and log-softmax along any axis. Their reductions run while the row is in the L1 cache.
 //!
-//! Invariants: the maximum is subtracted first, so that nothing overflows. -Inf gives 0 (log-softmax: -Inf). A row with
-//! a NaN or +Inf, or with only -Inf, is all NaN, as in the formula.
+//! Invariants: the maximum is subtracted first, so that nothing overflows. For -Inf, softmax is 0 and log-softmax is
+//! -Inf. The results of a row with a NaN or +Inf, or with only -Inf, are all NaN, as in the formula.
 
 use vramp_kernels::vectorised;
 
@@ -21,7 +21,7 @@ pub(crate) fn log_softmax<R: RowValues>(input: &R, around: Around, out: &mut [f3
     shares::<R, true>(input, around, out, threads);
 }
 
-/// Lines whose exponentials are summed in f32 before they are added to a total in f64.
+/// The number of lines whose exponentials are summed in f32 before the sum is added to a total in f64.
 const SUMMED: usize = 256;
 
 /// Columns that are computed side by side.
@@ -93,7 +93,7 @@ fn larger(one: f32, two: f32) -> f32 {
     if two > one { two } else { one }
 }
 
-/// The maximum, ignoring NaN: the subtraction propagates those.
+/// The maximum, ignoring NaN; the later subtraction propagates NaN.
 #[inline(always)]
 fn max(values: &[f32]) -> f32 {
     lanes::fold(values, f32::NEG_INFINITY, larger, larger)
@@ -104,7 +104,7 @@ fn sum(values: &[f32]) -> f32 {
     lanes::fold(values, 0.0, |lane, value| lane + value, |one, two| one + two)
 }
 
-/// e^(x - largest), and their sum.
+/// Writes e^(x - largest) for each x of the row to `out`, and returns the sum.
 #[inline(always)]
 fn exp_into<const FUSED: bool>(row: &[f32], out: &mut [f32], largest: f32) -> f32 {
     for (out, value) in out.iter_mut().zip(row) {
@@ -121,7 +121,8 @@ fn exp_in_place<const FUSED: bool>(row: &mut [f32], largest: f32) -> f32 {
     sum(row)
 }
 
-/// Subtracts `largest` in place. Returns the sum of the exponentials, which `room` holds.
+/// Subtracts `largest` in place. Returns the sum of the exponentials of the differences; `room` is scratch memory for
+/// them.
 #[inline(always)]
 fn shift<const FUSED: bool>(row: &mut [f32], largest: f32, room: &mut [f32]) -> f32 {
     let room = &mut room[..row.len()];
@@ -140,7 +141,7 @@ fn finish<const LOG: bool>(row: &mut [f32], sum: f32) {
     }
 }
 
-/// Down the columns of one slab of `length` lines of `inner` values.
+/// Softmax down the columns of one slab, which has `length` lines of `inner` values.
 #[inline(always)]
 fn share_columns<R: RowValues, const LOG: bool, const FUSED: bool>(
     input: &R,
@@ -172,7 +173,7 @@ fn share_columns<R: RowValues, const LOG: bool, const FUSED: bool>(
                 *sum += share;
                 *out = if LOG { shifted } else { share };
             }
-            // Before the f32 sum is so large that addends are lost.
+            // Added to the total here, before the f32 sum is so large that small addends are lost.
             if line % SUMMED == SUMMED - 1 || line + 1 == length {
                 for (total, sum) in totals.iter_mut().zip(sums.iter_mut()) {
                     *total += f64::from(std::mem::take(sum));

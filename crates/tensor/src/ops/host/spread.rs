@@ -1,13 +1,13 @@
 //! Distributes rows of results over rayon's threads; a browser has a single thread.
 //!
-//! Invariants: a piece is whole rows, and every row is in one piece. The values of a row do not depend on where the
-//! cuts are.
+//! Invariants: a piece is whole rows, and every row is in one piece. The values of a row do not depend on how rows are
+//! divided into pieces.
 
-/// Minimum number of values per thread: waking one takes some 10 us, and these about as long.
+/// Minimum number of values per thread. Waking a thread takes about 10 us, and so does processing this many values.
 const WORTH: usize = 32 * 1024;
 
-/// Calls `work` with pieces of `out`, each of whole rows of `row` values, and the index of the first row. `values` is
-/// the number of values to process in all.
+/// Calls `work` once for each piece of `out`, with the index of the piece's first row. A piece is whole rows of `row`
+/// values. `values` is the number of values to process in all.
 pub(crate) fn spread<T: Send>(
     out: &mut [T],
     row: usize,
@@ -18,7 +18,8 @@ pub(crate) fn spread<T: Send>(
     in_pieces(out, row, values, threads, &work);
 }
 
-/// Takes the work as a pointer, so that its loops are compiled once, and not again for threads.
+/// Takes `work` as a trait object. If this function were generic over `work`, the loops of `work` would be compiled
+/// twice: inlined into the call on this thread, and into the calls on other threads.
 fn in_pieces<T: Send>(
     out: &mut [T],
     row: usize,

@@ -1,7 +1,7 @@
 //! Copies of boxes by strides: transposes, slices and repeats of values of any type.
 //!
 //! Invariants: the result is contiguous. Contiguous runs are copied whole. Transposed axes are copied in tiles, so that
-//! the cache lines of both sides stay in the cache.
+//! the cache lines of the input and the output stay in the cache.
 
 use smallvec::SmallVec;
 use vramp_kernels::vectorised;
@@ -18,7 +18,7 @@ pub(crate) struct Strided<'a> {
     pub offset: usize,
 }
 
-/// Copies values of 1, 2 or 4 bytes into `out`, without gaps. Panics if one is out of range.
+/// Copies values of 1, 2 or 4 bytes into `out`, without gaps. Panics if a value is out of range.
 pub(crate) fn copy_strided(input: &[u8], bytes: usize, from: Strided<'_>, out: &mut [u8]) {
     match bytes {
         1 => copy::<1>(input, from, out),
@@ -28,7 +28,7 @@ pub(crate) fn copy_strided(input: &[u8], bytes: usize, from: Strided<'_>, out: &
     }
 }
 
-/// An axis: its length, and the strides of both sides.
+/// An axis: its length, and its strides in the input and in the output.
 #[derive(Clone, Copy, Debug)]
 struct StridedAxis {
     length: usize,
@@ -67,7 +67,7 @@ fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
         for (out, value) in out[..last.length].iter_mut().zip(input.iter().step_by(last.from)) {
             *out = *value;
         }
-        // `zip` would end early without an error.
+        // Checked here, because `zip` would end early without an error.
         assert!((last.length - 1) * last.from < input.len(), "values past the end");
     });
 }
@@ -91,7 +91,7 @@ fn joined(from: Strided<'_>) -> Axes {
     axes
 }
 
-/// Calls `work` for every position of the axes, with both sides from there on.
+/// Calls `work` for every position of the axes, with the input and the output from that position on.
 fn each<T>(axes: &[StridedAxis], input: &[T], out: &mut [T], work: &impl Fn(&[T], &mut [T])) {
     match axes {
         [] => work(input, out),
@@ -103,7 +103,8 @@ fn each<T>(axes: &[StridedAxis], input: &[T], out: &mut [T], work: &impl Fn(&[T]
     }
 }
 
-/// The side of a tile in values: 16 cache lines of 64 bytes on both sides.
+/// The side of a tile in values. With values of 4 bytes, a tile is 16 cache lines of 64 bytes in the input, and as many
+/// in the output.
 const SIDE: usize = 16;
 
 /// `out[i * beside.to + j] = input[i + j * along.from]`.
@@ -127,7 +128,7 @@ fn turn<const BYTES: usize>(input: &[[u8; BYTES]], out: &mut [[u8; BYTES]], besi
     }
 }
 
-/// A whole tile, through one in order, so that reads and writes are whole lines.
+/// Transposes a whole tile through an array, so that reads and writes are whole lines.
 fn turn_tile<const BYTES: usize>(input: &[[u8; BYTES]], input_apart: usize, out: &mut [[u8; BYTES]], out_apart: usize) {
     let mut tile = [[[0; BYTES]; SIDE]; SIDE];
     for (j, line) in tile.iter_mut().enumerate() {

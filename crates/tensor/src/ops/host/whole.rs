@@ -1,6 +1,6 @@
 //! Sums, maxima and minima along an axis of i32 or u32. Means are not supported; callers cast first.
 //!
-//! Invariant: sums wrap at 32 bits, like the device's.
+//! Invariant: sums wrap at 32 bits, as on the device.
 
 use vramp_kernels::vectorised;
 
@@ -12,7 +12,6 @@ use crate::ops::shape::Around;
 pub(crate) trait Whole: Copy + Ord + Send + Sync {
     /// The minimum and the maximum of the type.
     const ENDS: (Self, Self);
-    /// Zero.
     const NONE: Self;
     /// The wrapping sum.
     fn plus(self, other: Self) -> Self;
@@ -41,7 +40,7 @@ pub(crate) fn reduce_whole<T: Whole>(input: &[T], around: Around, how: Reduction
     assert_eq!(out.len(), outer * inner, "results around {around:?}");
     spread(out, inner, input.len(), threads, |first, out| {
         let input = &input[first * length * inner..][..out.len() * length];
-        // Each loop is compiled for one reduction.
+        // One call per reduction, so that each has its own compiled loop.
         match how {
             Reduction::Sum => vectorised!(fold(input, length, inner, T::NONE, T::plus, out)),
             Reduction::Max => vectorised!(fold(input, length, inner, T::ENDS.0, T::max, out)),

@@ -1,5 +1,5 @@
-//! Counters of tensors and their memory for one context, updated on allocation and release. The system and the driver
-//! are not queried; [`MemoryReport::unreliable`] names what the counts miss.
+//! Counters of the tensors of one context and their memory, updated on allocation and release. Neither the operating
+//! system nor the driver is queried; [`MemoryReport::unreliable`] names what the counters miss.
 //!
 //! Invariants: memory that several tensors share is counted once. All counts are 0 after everything is disposed.
 
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct MemoryReport {
     /// Tensors that are alive, views included.
     pub tensors: u64,
-    /// Separate memories; views and clones share one.
+    /// The number of separate memories. Views and clones share the memory of their tensor.
     pub buffers: u64,
     pub host_bytes: u64,
     pub device_bytes: u64,
-    /// Maximum of host and device bytes together.
+    /// The maximum so far of host and device bytes together.
     pub peak_bytes: u64,
     /// Free bytes that the host pool keeps.
     pub host_pooled_bytes: u64,
@@ -37,7 +37,7 @@ pub(crate) struct MemoryCounts {
     pub(crate) buffers: AtomicU64,
     host_bytes: AtomicU64,
     device_bytes: AtomicU64,
-    /// Both sides together, so that the peak is one of a single moment.
+    /// Bytes of both sides together, so that the peak is a sum that was in use at a single moment.
     all_bytes: AtomicU64,
     peak_bytes: AtomicU64,
     pub(crate) host_reads: AtomicU64,

@@ -1,5 +1,5 @@
-//! Host memory of tensors: blocks, the pool that reuses them, and the counts of memory in use on both sides. Device
-//! memory comes from the device's own pool.
+//! Host memory of tensors: blocks, the pool that reuses them, and the counts of memory in use on the host and on the
+//! device. Device memory comes from the device's own pool.
 
 mod counts;
 mod pool;

@@ -1,8 +1,8 @@
-//! Pool of host memory: lends blocks of bytes and takes them back for the next tensor of the same size.
+//! The pool of host memory lends blocks of bytes, and takes them back for the next tensor of the same size.
 //!
-//! Invariants: a block returns with its last holder. Free and lent bytes stay within the [`HostPoolRules`]; the block
-//! that has been free longest is released first. Only [`BlockPool::lend_zeroed`] clears a block; others keep the bytes
-//! of their last holder.
+//! Invariants: a block returns to the pool when its last holder drops it. Free and lent bytes stay within the
+//! [`HostPoolRules`]; the block that has been free longest is released first. Only [`BlockPool::lend_zeroed`] clears a
+//! block; a block from [`BlockPool::lend`] has the bytes of its last holder.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -37,20 +37,20 @@ pub struct HostPoolStatistics {
     pub pooled_blocks: usize,
     /// Requests served from a free block.
     pub hits: u64,
-    /// Requests that allocated.
+    /// Requests that allocated a new block.
     pub misses: u64,
     /// Free blocks that were released.
     pub given_up: u64,
 }
 
-/// The alignment of blocks.
+/// The unit of blocks, which aligns them.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct CacheLine([u8; LINE_BYTES]);
 
 const LINE_BYTES: usize = 64;
 
-/// Bytes on the host, aligned to a cache line and rounded up to whole ones.
+/// Bytes on the host, aligned to a cache line and rounded up to whole cache lines.
 pub(crate) struct Block {
     lines: Vec<CacheLine>,
     bytes: usize,
@@ -98,7 +98,7 @@ struct PoolInner {
 
 #[derive(Default)]
 struct HostPoolState {
-    /// In the order in which they returned.
+    /// In the order in which the blocks returned.
     free: Vec<Vec<CacheLine>>,
     statistics: HostPoolStatistics,
 }
@@ -135,7 +135,7 @@ impl BlockPool {
             state.keep_at_most(self.0.rules.budget_bytes - lent_bytes - size)
         };
         drop(given_up);
-        // Without the lock: the allocation may be slow or fail.
+        // Allocated without holding the lock, because the allocation may be slow or fail.
         let mut made = Vec::new();
         if made.try_reserve_exact(lines).is_err() {
             self.0.lock().statistics.lent_bytes -= size;
@@ -191,13 +191,13 @@ impl PoolInner {
         let room = budget_bytes - state.statistics.lent_bytes.min(budget_bytes);
         let given_up = state.keep_at_most(keep_bytes.min(room));
         drop(state);
-        // Dropped without the lock: releasing memory to the system is slow.
+        // Dropped without holding the lock, because releasing memory to the system is slow.
         drop(given_up);
     }
 }
 
 impl HostPoolState {
-    /// Removes the blocks that have been free longest until at most `bytes` are free.
+    /// Removes the blocks that have been free longest, until at most `bytes` bytes are free.
     fn keep_at_most(&mut self, bytes: u64) -> Vec<Vec<CacheLine>> {
         let mut count = 0;
         let mut pooled = self.statistics.pooled_bytes;

@@ -1,7 +1,8 @@
-//! Checks the bindings of a user's shader against the declaration: group 0, inputs, then outputs in the declared order,
-//! then at most one uniform, and the array type for each element type. Sizes of tensors are checked at each run.
+//! Checks the bindings of a user's shader against the declaration. All bindings are in group 0: first the inputs, then
+//! the outputs, in the declared order, then at most one uniform. Each tensor's array must have the type that belongs to
+//! its element type. Sizes of tensors are checked at each run.
 //!
-//! Invariant: every mismatch is reported with its position, the actual and the expected binding.
+//! Invariant: every mismatch is reported with its position, the actual binding and the expected binding.
 
 use naga::{AddressSpace, ArraySize, Handle, Module, ScalarKind, StorageAccess, Type, TypeInner};
 use vramp_kernels::own::OwnError;
@@ -12,12 +13,12 @@ use crate::ops::dtype::DType;
 /// A tensor that a shader reads or writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundTensor {
-    /// The name of its variable.
+    /// The name of the tensor's variable.
     pub name: String,
     pub dtype: DType,
-    /// Values per element of the array: 1, 2 or 4 of 32 bits, or those of one to four packed words.
+    /// Values per element of the array: 1, 2 or 4 values of 32 bits, or the values packed into 1, 2 or 4 words.
     pub(super) per_element: usize,
-    /// Elements of the array, if its text fixes the number.
+    /// The number of elements of the array, if the text fixes it.
     pub(super) length: Option<usize>,
 }
 
@@ -56,7 +57,8 @@ pub(super) fn read(
             is_output: binding as usize >= inputs_end,
         })
         .collect();
-    // Undeclared variables first: a misspelt name is then reported at its own position, with the expected names.
+    // Undeclared variables are checked first, so that a misspelt name is reported at its own position, with the
+    // expected names.
     reading.check_strangers(&declared)?;
     let mut tensors = declared.iter().map(|declared| reading.tensor(declared)).collect::<Result<Vec<_>, _>>()?;
     let outputs = tensors.split_off(inputs_end);
@@ -187,7 +189,7 @@ impl BindingReader<'_> {
         Ok(BoundTensor { name: name.clone(), dtype: declared.dtype, per_element, length })
     }
 
-    /// The scalar of an array, the scalars per element, and the number of elements if it is fixed.
+    /// The scalar type of an array, the number of scalars per element, and the number of elements if it is fixed.
     fn elements(&self, ty: Handle<Type>) -> Option<(&'static str, usize, Option<usize>)> {
         let TypeInner::Array { base, size, .. } = self.module.types[ty].inner else { return None };
         let length = match size {
@@ -197,7 +199,7 @@ impl BindingReader<'_> {
         };
         let (scalar, lanes) = match self.module.types[base].inner {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => (scalar, 1),
-            // Vectors of 3 have a stride of 4; the values of a tensor do not.
+            // Vectors of 3 are refused, because WGSL places them 4 values apart, and a tensor has no such gaps.
             TypeInner::Vector { size, scalar } if size as usize != 3 => (scalar, size as usize),
             _ => return None,
         };

@@ -1,5 +1,5 @@
-//! Copies of values within the device: into separate memory, and back. Uses a plain copy if both ranges are whole
-//! words, and a kernel that shifts values between words otherwise.
+//! Copies of values within the device: into separate memory, and back. If both ranges are whole words, the device
+//! copies them directly; otherwise a kernel shifts the values between words.
 //!
 //! Invariants: values beside the copied ones do not change. Separate memory has zeros after the last value.
 
@@ -31,7 +31,7 @@ pub(crate) fn to_own(
     Ok(own)
 }
 
-/// Copies values from one memory to another. Both have the same count and type. Counted.
+/// Copies values from one memory to another, and counts the copy. Both ranges have the same number and type of values.
 pub(crate) fn copy(
     context: &Context,
     side: &DeviceSide,

@@ -1,5 +1,5 @@
-//! Errors of users' shaders and their runs: the position in the text, the actual and the expected state, and the
-//! remedy.
+//! Errors of users' shaders and their runs. An error carries the position in the text, the actual and the expected
+//! state, and the remedy.
 //!
 //! Invariant: every error names the shader.
 
@@ -13,7 +13,7 @@ use crate::ops::error::TensorError;
 /// Why a user's shader cannot be read or run.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum ShaderError {
-    /// A mistake in its text.
+    /// A mistake in the shader's text.
     #[error("shader {name}{at}: {problem}{}", suffix(.help.as_deref()))]
     Text {
         name: String,
@@ -22,7 +22,7 @@ pub enum ShaderError {
         /// The remedy, if one is known.
         help: Option<String>,
     },
-    /// A mistake in the declaration of its tensors.
+    /// A mistake in the declaration of the shader's tensors.
     #[error("shader {name}: {problem}")]
     Declared { name: String, problem: String },
     #[error("shader {name}: the {role} `{binding}` is missing; it is declared as {wants}")]
@@ -52,7 +52,7 @@ pub enum ShaderError {
     WrongType { name: String, binding: String, wants: DType, has: DType },
     #[error("shader {name}: `{binding}` got {has} values; {wants}")]
     WrongCount { name: String, binding: String, has: usize, wants: String },
-    /// A parameter that is missing, unknown, or of another type.
+    /// A parameter that is missing, unknown, or of the wrong type.
     #[error("shader {name}: {problem}")]
     Param { name: String, problem: String },
     #[error(

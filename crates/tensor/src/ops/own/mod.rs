@@ -1,11 +1,11 @@
-//! Users' own compute shaders over tensors: reading a text from any source, and its bindings, parameters, workgroup and
-//! grid.
+//! Users' own compute shaders over tensors: reads and checks a text, its bindings, parameters and workgroup, and
+//! computes grids.
 //!
 //! [`CompiledShader`] runs a text on the device of a context; other code passes [`OwnShader::shader`] to a device. A
-//! shader sees exactly the bytes of its tensors: ranges of buffers are bound with offset and size.
+//! shader sees exactly the bytes of its tensors, because each is bound as a range of a buffer.
 //!
 //! Invariants: mistakes are found before anything runs, and reported with their line and a remedy. Bindings are the
-//! declared inputs, then the declared outputs, then the parameters, even those that the text does not use.
+//! declared inputs, then the declared outputs, then the parameters. Those that the text does not use are bound as well.
 
 mod bound;
 #[cfg(not(target_arch = "wasm32"))]
@@ -35,9 +35,10 @@ use params::UniformLayout;
 /// A user's compute shader, read and checked.
 ///
 /// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>`, or as arrays of `vec2` or
-/// `vec4` of these if the count of values is a multiple. It sees other types as `array<u32>`: two values of f16 to a
-/// word (`unpack2x16float`), four of u8 or i8 (`unpack4xU8`, `unpack4xI8`), the first in the lowest bits, and zeros
-/// after the last. `arrayLength` counts the words of the tensor, not the memory after it.
+/// `vec4` of these if the number of values is a multiple of 2 or 4. It sees other types as `array<u32>`: a word holds
+/// two values of f16 (`unpack2x16float`) or four of u8 or i8 (`unpack4xU8`, `unpack4xI8`), the first in the lowest
+/// bits. Bits of the last word after the last value are zeros. `arrayLength` counts the words of the tensor, not the
+/// memory after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnShader {
     shader: vramp_plan::Shader,
@@ -50,8 +51,8 @@ pub struct OwnShader {
 }
 
 impl OwnShader {
-    /// Reads a text. Inputs and outputs are the names of their variables and their types, in the order of their
-    /// bindings; an empty name is taken from the text.
+    /// Reads a text. Each input and output is given as the name of its variable and its type, in the order of bindings;
+    /// an empty name is replaced by the name in the text.
     pub fn read(
         name: &str,
         wgsl: &str,
@@ -71,7 +72,8 @@ impl OwnShader {
         bindings.extend(vec![Binding::Write; outputs.len()]);
         bindings.extend(params.as_ref().map(|params| Binding::Params { bytes: params.bytes() as u32 }));
         let place = OwnError::at_word(wgsl, "workgroup_size", "");
-        // The product is at most 2^32 - 1: the compiler allows up to 2^14 along a side, and `fits` checks the rest.
+        // Saturates at 2^32 - 1: the compiler allows up to 2^14 along each side, and `fits` compares the product with
+        // the device's limit.
         let per_workgroup = workgroup.iter().fold(1_u32, |all, side| all.saturating_mul(*side));
         let shader = vramp_plan::Shader { name: name.to_owned(), wgsl: wgsl.to_owned(), bindings, per_workgroup };
         let workgroup_at = ShaderPosition { line: place.line, column: place.column };
@@ -79,7 +81,7 @@ impl OwnShader {
         Ok(OwnShader { shader, inputs, outputs, params, workgroup, workgroup_at, shared_bytes })
     }
 
-    /// Fails if a device with these limits cannot run it.
+    /// Fails if a device with these limits cannot run the shader.
     pub fn fits(&self, limits: &DeviceLimits) -> Result<(), ShaderError> {
         let wrong = |problem: String, help: &str| ShaderError::Text {
             name: self.name().to_owned(),
@@ -117,7 +119,7 @@ impl OwnShader {
         Ok(())
     }
 
-    /// The name in messages.
+    /// The shader's name in messages.
     pub fn name(&self) -> &str {
         &self.shader.name
     }
@@ -132,7 +134,7 @@ impl OwnShader {
         &self.inputs
     }
 
-    /// In the order of bindings, which follow those of the inputs.
+    /// In the order of bindings; the bindings of outputs follow those of inputs.
     pub fn outputs(&self) -> &[BoundTensor] {
         &self.outputs
     }
@@ -147,8 +149,8 @@ impl OwnShader {
         self.workgroup
     }
 
-    /// Fails if `count` values of this type cannot be bound as this one of its [`inputs`](Self::inputs) or
-    /// [`outputs`](Self::outputs).
+    /// Fails if `count` values of type `dtype` cannot be bound as `tensor`, which is one of the shader's
+    /// [`inputs`](Self::inputs) or [`outputs`](Self::outputs).
     pub fn accepts(&self, tensor: &BoundTensor, dtype: DType, count: usize) -> Result<(), ShaderError> {
         let (name, binding) = (self.name().to_owned(), tensor.name.clone());
         if dtype != tensor.dtype {
@@ -157,7 +159,7 @@ impl OwnShader {
         let (each, packed) = (tensor.per_element, dtype.per_word());
         let wants = match tensor.length {
             _ if count == 0 => "a tensor without values cannot be bound; give it at least one".to_owned(),
-            // The last word is padded, but a vector is not.
+            // The last word is padded with zeros, but the last vector is not padded with words.
             None if count.next_multiple_of(packed).is_multiple_of(each) => return Ok(()),
             None => format!("an element of its array has {each} values; give it a multiple of that"),
             Some(length) if count.next_multiple_of(packed) == length * each => return Ok(()),
@@ -181,9 +183,10 @@ impl OwnShader {
         }
     }
 
-    /// A grid with at least one invocation for each of `count` values. It is one row if the device allows that many
-    /// workgroups in a row (usually 65535), so that `global_invocation_id.x` is the value's index if the workgroup is
-    /// one row. Otherwise it is folded, and the index is `id.x + id.y * num_workgroups.x * WORKGROUP`.
+    /// A grid with at least one invocation for each of `count` values. The grid is one row if the device allows that
+    /// many workgroups in a row (usually 65535); if the workgroup is one row too, `global_invocation_id.x` is the
+    /// value's index. A longer grid is folded into several rows, and the value's index is `id.x + id.y *
+    /// num_workgroups.x * WORKGROUP`.
     pub fn grid_over(&self, count: usize, limits: &DeviceLimits) -> [u32; 3] {
         let [x, y] = self.shader.grid(count as u64, limits.workgroups_per_dimension);
         [x, y, 1]
@@ -219,7 +222,7 @@ fn entry<'a>(text: &str, module: &'a Module) -> Result<&'a EntryPoint, OwnError>
     }
 }
 
-/// Overridable constants need a default and must not set a size, because nothing overrides them here.
+/// Fails if an overridable constant has no default or sets a size: nothing overrides these constants.
 fn check_overrides(text: &str, module: &Module, entry: &EntryPoint) -> Result<(), OwnError> {
     let without = module.overrides.iter().find(|(_, constant)| constant.init.is_none());
     if let Some((handle, constant)) = without {

@@ -1,12 +1,12 @@
-//! Parameters of a user's shader: the members of its one uniform, their types, offsets and bytes. Values come with each
-//! run.
+//! Parameters of a user's shader: the members of its only uniform, with their types, offsets and bytes. Their values
+//! are given with each run.
 //!
-//! Invariants: every member is given exactly once, in its own type. Padding between members is 0.
+//! Invariants: every member is given exactly once, with a value of its type. Padding between members is 0.
 
 use naga::{Module, ScalarKind, Type, TypeInner};
 use smallvec::SmallVec;
 
-/// The value of a parameter: `into` from an `f32`, `i32` or `u32`, or an array of 2, 3 or 4 of these.
+/// The value of a parameter. `into()` makes one from an `f32`, an `i32`, a `u32`, or an array of 2, 3 or 4 of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamValue {
     kind: ParamKind,
@@ -35,7 +35,7 @@ pub(super) struct UniformLayout {
 }
 
 impl UniformLayout {
-    /// The layout of a uniform, or why it cannot hold parameters.
+    /// The layout of a uniform. The error says why the uniform cannot hold parameters.
     pub(super) fn of(module: &Module, ty: &Type) -> Result<UniformLayout, String> {
         let TypeInner::Struct { members, span } = &ty.inner else {
             return Err("is not a structure".to_owned());

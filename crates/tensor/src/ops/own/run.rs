@@ -1,9 +1,10 @@
-//! Users' shaders on the device of a context: compiled when they are created, run over tensors. Matches tensors with
-//! the declaration, allocates outputs, and copies tensors whose memory cannot be bound directly. [`OwnShader`]
-//! reads the text.
+//! Users' shaders on the device of a context. A shader is compiled when it is created, and then run over tensors. A run
+//! matches the given tensors with the declaration, allocates outputs, and copies tensors whose memory cannot be bound
+//! directly. [`OwnShader`] reads the text.
 //!
 //! Invariants: mistakes are reported before anything is lent or recorded. A shader sees exactly the bytes of each
-//! tensor. Parts of a new output that it does not write are 0. A second run compiles nothing and allocates no memory.
+//! tensor. Parts of a new output that the shader does not write are 0. A second run compiles nothing and allocates no
+//! memory.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -34,7 +35,7 @@ struct ShaderInner {
     compiled: Mutex<Option<ShaderKernel>>,
 }
 
-/// The compiled kernel, and the device it is for.
+/// The compiled kernel, and the device for which it is compiled.
 #[derive(Clone)]
 struct ShaderKernel {
     side: Weak<DeviceSide>,
@@ -49,9 +50,9 @@ struct BufferRange {
 }
 
 impl Context {
-    /// Reads a compute shader and compiles it, so that all its mistakes are reported here. Inputs and outputs are the
-    /// names of their variables and their types, in the order of their bindings: all inputs, then all outputs, then at
-    /// most one uniform for parameters. [`OwnShader`] documents how a text sees tensors.
+    /// Reads a compute shader and compiles it, so that this call reports all mistakes in the text. Each input and
+    /// output is given as the name of its variable and its type, in the order of bindings: all inputs, then all
+    /// outputs, then at most one uniform for parameters. [`OwnShader`] documents how a text sees tensors.
     pub fn shader(
         &self,
         name: &str,
@@ -68,19 +69,19 @@ impl Context {
 }
 
 impl CompiledShader {
-    /// The name in messages.
+    /// The shader's name in messages.
     pub fn name(&self) -> &str {
         self.inner.own.name()
     }
 
-    /// Its bindings, parameters and workgroup.
+    /// The shader's bindings, parameters and workgroup.
     pub fn own(&self) -> &OwnShader {
         &self.inner.own
     }
 
     /// Runs the shader. Inputs, shapes of outputs and parameters are given by name, in any order. The outputs are new
-    /// tensors on the device, in the declared order, and 0 where the shader does not write. `grid` defaults to at least
-    /// one invocation for each element of the longest output array (see [`OwnShader::grid_over`]).
+    /// tensors on the device, in the declared order; values that the shader does not write are 0. The default `grid`
+    /// has at least one invocation for each element of the longest output array (see [`OwnShader::grid_over`]).
     ///
     /// An input that does not begin at a bindable offset, or does not end with a whole word, is copied first, which
     /// [`Transfers::copies`](crate::Transfers::copies) counts.
@@ -110,8 +111,8 @@ impl CompiledShader {
         for (bound, shape) in shapes {
             let bytes = shape.count() * bound.dtype.bytes();
             let buffer = side.lend(OP, bytes)?;
-            // Lent memory holds values of other tensors, which a shader that writes only a part would expose. Clearing
-            // 14.7 MB takes about 3 ms on llvmpipe with 2 cores; `run_into` skips it.
+            // Lent memory holds old values of other tensors; a shader that writes only a part of its output would
+            // expose them. Clearing 14.7 MB takes about 3 ms on llvmpipe with 2 cores; `run_into` does not clear.
             side.record(OP, |recording| {
                 recording.zero(&buffer);
                 Ok(())
@@ -127,9 +128,9 @@ impl CompiledShader {
         Ok(made.into_iter().map(tensor).collect())
     }
 
-    /// Runs the shader over existing tensors. Values that it does not write stay, and nothing is cleared. An input that
-    /// shares memory with an output is copied first. An output that cannot be bound directly, or shares memory with
-    /// another output, is written through a copy. Each copy is counted.
+    /// Runs the shader over existing tensors. Values that the shader does not write stay; nothing is cleared. An input
+    /// that shares memory with an output is copied first. An output that cannot be bound directly, or shares memory
+    /// with another output, is written through a copy. Each copy is counted.
     pub fn run_into(
         &self,
         inputs: &[(&str, &Tensor)],
@@ -184,7 +185,7 @@ impl CompiledShader {
         if let Some(ShaderKernel { kernel, .. }) = known.filter(|known| known.side.as_ptr() == Arc::as_ptr(side)) {
             return Ok(kernel);
         }
-        // Without the lock: compiling takes milliseconds.
+        // Compiled without holding the lock, because compiling takes milliseconds.
         own.fits(side.device().limits())?;
         let kernel = side.device().prepare(own.shader()).of(OP)?;
         context.say(|| format!("shader {}: compiled on {}", own.name(), side.device().adapter().name));
@@ -253,11 +254,12 @@ impl CompiledShader {
         Ok(Start { kernel: self.kernel(side)?, params, grid })
     }
 
-    /// A tensor as an input, next to outputs in the memories `written`.
+    /// The range that the shader reads as an input. The input is copied if it is in one of the memories `written`,
+    /// which hold outputs.
     fn readable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let start = tensor.byte_range().0;
-        // A partial last word has other bytes after the values, but a shader expects zeros there.
+        // A partial last word has other bytes after the values, where a shader expects zeros.
         let whole = tensor.bytes().is_multiple_of(4);
         if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
             return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });
@@ -265,11 +267,13 @@ impl CompiledShader {
         self.copied(side, tensor, &buffer)
     }
 
-    /// A tensor as an output, next to others in the memories `written`.
+    /// The range that the shader writes as an output. The output is written through a copy if it is in one of the
+    /// memories `written`, which hold other outputs.
     fn writable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let (start, end) = tensor.byte_range();
-        // A partial last word is written whole, which is harmless only at the end of the storage.
+        // Shaders write whole words. If the last word is only partly the tensor's, that is harmless only at the end of
+        // the storage.
         let whole = end.is_multiple_of(4) || end == tensor.storage().bytes();
         if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
             return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });

@@ -1,8 +1,8 @@
-//! Collects the rows of a profile while ops run: which act of which submission belongs to which row. The device's
-//! player measures the times.
+//! Collects the rows of a profile while ops run, and notes for each act of a submission the row to which it belongs.
+//! The device's player measures the times.
 //!
-//! Invariants: an op that is composed of others is one row with all of their kernels. Work of another thread is never
-//! counted to this thread's ops.
+//! Invariants: an op that is composed of other ops is one row, which includes the kernels of all of them. Work of one
+//! thread is never counted in the rows of another thread's ops.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ impl Profiler {
         *self.collector() = None;
     }
 
-    /// Notes that an op begins, if the context is profiled. The description is built only then.
+    /// Notes that an op begins, if the context is profiled. Only then is the description built.
     pub(crate) fn note(&self, op: impl FnOnce() -> OpDescription) -> Option<OpInProgress> {
         if !self.is_on.load(Ordering::Acquire) || ROW.get().is_some() {
             return None;
@@ -73,7 +73,7 @@ pub(crate) struct OpDescription {
     pub(crate) side: RanOn,
 }
 
-/// An op that is running. Its row is completed when this is dropped, also on error.
+/// An op that is running. Dropping this value completes the op's row, also on error.
 pub(crate) struct OpInProgress {
     collector: Arc<Collector>,
     row: usize,
@@ -93,7 +93,7 @@ impl Drop for OpInProgress {
         ROW.set(None);
         let host_ns = self.started.elapsed().as_nanos() as u64;
         let mut state = self.collector.state();
-        // A profile may have ended meanwhile on another thread, and was reported without this op.
+        // The row is missing if another thread has ended the profile meanwhile; the report is then without this op.
         if let Some(row) = state.rows.get_mut(self.row) {
             (row.op.host_ns, row.op.has_failed) = (host_ns, self.has_failed);
         }
@@ -198,7 +198,7 @@ impl ProfilerState {
 /// Maps the acts of a device's recordings to rows.
 pub(crate) struct ActOwners {
     collector: Arc<Collector>,
-    /// By act of the current recording.
+    /// The row of each act in the current recording.
     owners: Vec<Option<usize>>,
     under_way: VecDeque<(u64, Vec<Option<usize>>)>,
 }
@@ -208,8 +208,8 @@ impl ActOwners {
         ActOwners { collector: Arc::clone(collector), owners: Vec::new(), under_way: VecDeque::new() }
     }
 
-    /// Notes that this thread has recorded the acts `before..after`, `dispatches` of them dispatches. Acts in another
-    /// player's recording are only counted.
+    /// Notes that this thread has recorded the acts `before..after`, of which `dispatches` are dispatches. Acts in
+    /// another player's recording are only counted.
     pub(crate) fn note(&mut self, (before, after): (usize, usize), dispatches: usize, is_ours: bool) {
         let row = ROW.get();
         if let Some(row) = row
@@ -223,7 +223,7 @@ impl ActOwners {
         }
     }
 
-    /// Ends the current recording: it was played as `submission`, or never will be.
+    /// Ends the current recording, which was played as `submission`, or will never be played if that is `None`.
     pub(crate) fn played(&mut self, submission: Option<u64>) {
         let owners = std::mem::take(&mut self.owners);
         if let Some(submission) = submission {

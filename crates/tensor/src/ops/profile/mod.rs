@@ -1,12 +1,13 @@
 //! Profile of a piece of work, op by op: kernels, times and bytes.
 //!
-//! Profiling does not change what is computed, nor into how many kernels.
+//! Profiling changes neither what is computed nor the number of kernels.
 //!
-//! Invariants: a figure that could not be measured carries a reason and is never 0. Without a profile nothing is noted,
-//! timed or locked.
+//! Invariants: a figure that could not be measured carries a reason and is never 0. While no profile is running,
+//! nothing is noted, timed or locked.
 //!
-//! The host time of an op covers the computation if it runs on the host, and only the recording if it runs on the
-//! device, because kernels are not waited for. The device time is that of its kernels alone, by the device's clock.
+//! The host time of an op that runs on the host covers the computation. The host time of an op that runs on the device
+//! covers only the recording, because the host does not wait for kernels. The device time of an op is the time of its
+//! kernels alone, by the device's clock.
 
 mod collect;
 mod table;
@@ -30,14 +31,14 @@ pub struct OpProfile {
     pub ops: Vec<ProfiledOp>,
     /// Change in the number of tensors.
     pub new_tensors: i64,
-    /// Change in bytes of values, on both sides.
+    /// Change in the number of bytes of values, on both sides together.
     pub new_bytes: i64,
-    /// Maximum of bytes of values during the work, on both sides.
+    /// Maximum number of bytes of values during the work, on both sides together.
     pub peak_bytes: u64,
     pub moved: Transfers,
     /// Time until all work was done, including the device's.
     pub elapsed_ns: u64,
-    /// Time the device was busy, including transfers.
+    /// Time during which the device was busy, including transfers.
     pub device_ns: Readout<u64>,
 }
 
@@ -54,7 +55,7 @@ pub struct ProfiledOp {
     pub read_bytes: u64,
     pub written_bytes: u64,
     pub host_ns: u64,
-    /// Time of its kernels on the device.
+    /// Time of the op's kernels on the device.
     pub device_ns: Readout<u64>,
     pub has_failed: bool,
 }
@@ -134,11 +135,11 @@ impl<'a> Profiling<'a> {
 impl Drop for Profiling<'_> {
     fn drop(&mut self) {
         if let Some(side) = &self.side {
-            // A no-op after a report. On panic there is no caller to return the error to.
+            // After a report this does nothing. After a panic there is no caller to which the error could be returned.
             let _ = side.end_profile();
         }
         self.context.profiler().end();
-        // The profile restarted the peak; an earlier, higher one is restored.
+        // The profile restarted the peak; if the earlier peak was higher, it is restored.
         self.context.counts().raise_peak(self.peak_bytes);
     }
 }

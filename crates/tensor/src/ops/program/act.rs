@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::ops::dtype::DType;
 
-/// Passes the named unary ops to a macro: doc comment, name and variant. The enum and the methods of tensors and
-/// expressions come from this list; `wgsl::unary` and `host::rows::unary` compute them.
+/// Passes the doc comment, name and variant of each named unary op to a macro. The enum and the methods of tensors and
+/// expressions come from this list; `wgsl::unary` and `host::rows::unary` compute the ops.
 macro_rules! named_unary {
     ($to:ident) => {
         $to! {
@@ -49,9 +49,9 @@ macro_rules! unary {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Unary {
             $($(#[$doc])* $op,)*
-            /// |x|, or 0 if x is infinite or NaN: the magnitude that a quantisation scale is chosen by.
+            /// |x|, or 0 if x is infinite or NaN: the magnitude from which a quantisation scale is chosen.
             FiniteSize,
-            /// Maps the largest magnitude to the scale that makes it 127. Never subnormal; 1 for 0.
+            /// The quantisation scale for values of magnitude up to x: x / 127, but never subnormal, and 1 if x is 0.
             ScaleOf,
         }
 
@@ -83,9 +83,9 @@ pub enum Binary {
     Mul,
     /// a / b. Integers round towards 0; an integer divided by 0 stays as it is.
     Div,
-    /// The smaller; NaN if either is NaN.
+    /// The smaller of a and b; NaN if either is NaN.
     Min,
-    /// The larger; NaN if either is NaN.
+    /// The larger of a and b; NaN if either is NaN.
     Max,
     /// a to the power of b; NaN for a < 0 unless b is an integer.
     Pow,

@@ -1,8 +1,8 @@
-// Functions of one value, or of four at once: `vF`, `vI` and `vU` are f32, i32 and u32, or vectors of four of them. The
-// twin of host/math.rs: the same steps in the same order, so that both sides compute the same bits if the driver does
-// not fuse multiply and add. NaN and infinities are built at run time, because WGSL has no constants for them. Kernels
-// over rows have their own exponential and logarithm (device/math.wgsl): for a smaller range, in fewer steps, and fused
-// if the driver can, because their bits are not compared with a twin's.
+// Functions of one value, or of four at once: `vF`, `vI` and `vU` are f32, i32 and u32, or vectors of four of them.
+// This file is the twin of host/math.rs: it takes the same steps in the same order, so that host and device compute the
+// same bits if the driver does not fuse multiply and add. NaN and infinities are built at run time, because WGSL has no
+// constants for them. Kernels over rows have their own exponential and logarithm (device/math.wgsl), which cover a
+// smaller range in fewer steps, and may be fused, because their bits need not equal those of a twin.
 
 fn not_number(x: vF) -> vB {
     return (bitcast<vU>(x) & vU(0x7fffffffu)) > vU(0x7f800000u);
@@ -27,7 +27,8 @@ fn power_of_two(power: vI) -> vF {
 fn exp_each(given: vF) -> vF {
     var x = select(given, vF(89.0), given > vF(89.0));
     x = select(x, vF(-105.0), x < vF(-105.0));
-    // The twin adds and subtracts a large number, which shader compilers may remove; the bits are the same.
+    // The twin rounds by adding and subtracting a large number, which shader compilers may remove; `round` gives the
+    // same bits.
     let whole = round(x * vF(1.44269504088896340736));
     let power = vI(whole);
     let r = x - whole * vF(0.6933594) - whole * vF(-2.1219444e-4);
@@ -142,7 +143,8 @@ fn low_byte_signed(x: vI) -> vI {
     return (x << bitcast<vU>(vI(24))) >> bitcast<vU>(vI(24));
 }
 
-// Half floats, rounded to nearest, halves to even. Drivers pack differently, so it is written out.
+// Half floats, rounded to nearest, ties to even. Drivers round differently in `pack2x16float`, so the rounding is
+// written out.
 fn to_half(x: vF) -> vU {
     let bits = bitcast<vU>(x);
     let sign = (bits >> vU(16u)) & vU(0x8000u);

@@ -1,8 +1,9 @@
 //! Elementwise work as data: the steps that compute one value of the output from one value of each input.
 //!
-//! `host` interprets a program in blocks. `wgsl` writes it as text: as a kernel of its own, or as the function through
-//! which another kernel reads its input or finishes its results. Both follow the same order of steps. Lengths, strides,
-//! offsets and constants are parameters, so that each kind is compiled once.
+//! `host` interprets a program in blocks. `wgsl` writes a program as text: as a kernel of its own, or as the function
+//! through which another kernel reads its input or finishes its results. Host and device take the steps in the same
+//! order. Lengths, strides, offsets and constants are parameters of the text, so that each kind of program is compiled
+//! once.
 //!
 //! Invariant: every step rounds to the type of its result, so that fusing steps changes no bit (if the driver does not
 //! fuse multiply and add).
@@ -38,7 +39,7 @@ pub(crate) struct ElementwiseProgram {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProgramInput {
     pub(crate) dtype: DType,
-    /// First value in its memory, counted in values.
+    /// The index of the first value in the input's memory.
     pub(crate) offset: usize,
     pub(crate) walk: Walk,
 }
@@ -72,14 +73,14 @@ pub(crate) enum Instruction {
     Given,
     Unary(Unary, u16),
     Binary(Binary, u16, u16),
-    /// The second if the first is not 0, otherwise the third.
+    /// The value of the second step if that of the first is not 0, otherwise that of the third.
     Select(u16, u16, u16),
     /// The same value in another type.
     Cast(u16),
 }
 
 impl Instruction {
-    /// The steps whose values it uses.
+    /// The steps whose values the instruction uses.
     pub(crate) fn uses(self) -> SmallVec<[u16; 3]> {
         match self {
             Instruction::Input(_) | Instruction::Constant(_) | Instruction::Given => SmallVec::new(),
@@ -91,7 +92,8 @@ impl Instruction {
 }
 
 impl Walk {
-    /// The walk through a shape with these strides, which are 0 along repeated axes.
+    /// The walk for reading an input with these strides while the output has this shape. Strides are 0 along repeated
+    /// axes.
     pub(crate) fn of(shape: &Shape, strides: &[usize]) -> Walk {
         let axes = merged(shape.lengths(), strides);
         match axes.as_slice() {
@@ -101,7 +103,7 @@ impl Walk {
         }
     }
 
-    /// The position of output value `at` in the input, relative to its offset.
+    /// The position in the input, relative to the input's offset, of the value for output value `at`.
     pub(crate) fn place(&self, at: usize) -> usize {
         match self {
             Walk::Run => at,
@@ -119,7 +121,7 @@ impl Walk {
 }
 
 impl ElementwiseProgram {
-    /// A program that reads one input unchanged, for kernels that only move or read values.
+    /// A program that reads one input and does not change it, for kernels that only move or read values.
     pub(crate) fn plain(input: ProgramInput) -> ElementwiseProgram {
         let (dtype, steps) = (input.dtype, vec![ProgramStep { act: Instruction::Input(0), dtype: input.dtype }]);
         ElementwiseProgram { inputs: vec![input], steps, constants: Vec::new(), out: dtype }
@@ -153,7 +155,7 @@ impl ElementwiseProgram {
 }
 
 impl ProgramInput {
-    /// True if groups of four values are whole words.
+    /// True if the input begins at a multiple of four values, so that groups of four can be read whole.
     pub(crate) fn is_aligned(&self) -> bool {
         self.offset.is_multiple_of(4)
     }

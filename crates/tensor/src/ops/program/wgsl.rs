@@ -1,5 +1,5 @@
-//! Writes a program as WGSL: its steps, how inputs are read and results stored, and the parameter words. Of the
-//! kernels, it knows only the plain one, which stores the results as a tensor.
+//! Writes a program as WGSL: its steps, the code that reads inputs and stores results, and the parameter words. The
+//! only kernel in this file is the plain one, which stores the results as a tensor.
 //!
 //! Invariant: the text depends only on the signature. Lengths, strides, offsets and constants are parameters.
 
@@ -31,7 +31,7 @@ impl ElementwiseProgram {
             }
         }
         words.extend_from_slice(&self.constants);
-        // A zero that the compiler does not know at compile time.
+        // A zero whose value the compiler cannot know.
         words.push(0);
         words
     }
@@ -81,9 +81,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         Shader { name: "map".to_owned(), wgsl: text, bindings, per_workgroup: workgroup * AT_ONCE }
     }
 
-    /// The function `compute(at)` and everything it needs. `words` names an array of vectors of four words, in which
-    /// the program's parameters begin at word `first`. Inputs are buffers named `buffers` plus their index. If the
-    /// program finishes the results of a kernel, the result is its second parameter.
+    /// The text of the function `compute(at)` and of everything that the function needs. `words` names an array of
+    /// vectors of four words, in which the program's parameters begin at word `first`. Inputs are buffers named
+    /// `buffers` plus their index. If the program finishes the results of a kernel, `compute` has the kernel's result
+    /// as its second parameter.
     pub(crate) fn function(&self, lanes: VectorWidth, words: &str, first: usize, buffers: &str) -> String {
         let mut text = String::new();
         let vector = |of: &str| match lanes {
@@ -102,11 +103,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let zero = word(at + self.constants.len());
         let _ = writeln!(
             text,
-            "// The value unchanged, opaque to the compiler: it can neither fuse this step with the next one nor remove both.
+            "// The value unchanged, which the compiler cannot know: it can neither fuse nor remove steps around it.
 fn kept(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) | vU({zero}));
 }}
-// The same through another op, because the compiler merges two identical ones.
+// The same with another operator, because the compiler would merge two calls of `kept` with the same value.
 fn another(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) ^ vU({zero}));
 }}"
@@ -141,13 +142,14 @@ fn another(v: vF) -> vF {{
             Instruction::Given => "given".to_owned(),
             Instruction::Unary(op, a) => unary(op, step.dtype, &format!("v{a}")),
             Instruction::Binary(op, a, b) => {
-                // For a value and itself compilers assume the result, which is wrong for NaN and infinities.
+                // If both operands are the same value, compilers assume the result (such as 0 for a - a), which is
+                // wrong for NaN and infinities.
                 let may_be_same = matches!(op, Binary::Sub | Binary::Div | Binary::Equal) || a == b;
                 let other =
                     if may_be_same && dtype_of(a).is_float() { format!("another(v{b})") } else { format!("v{b}") };
                 binary(op, dtype_of(a), &format!("v{a}"), &other)
             }
-            // By its bits: NaN is not 0, and -0 is.
+            // Tests the bits: NaN counts as not 0, and -0 counts as 0.
             Instruction::Select(c, a, b) if dtype_of(c).is_float() => {
                 format!("select(v{b}, v{a}, (bitcast<vU>(v{c}) & vU(0x7fffffffu)) != vU(0u))")
             }
@@ -232,8 +234,8 @@ fn write_load(
                 if axis > 0 {
                     let _ = writeln!(text, "    place += (rest % {length}) * {stride};\n    rest /= {length};");
                 } else {
-                    // The slowest axis needs no remainder: stores are bounds-checked, so indices past the end are only
-                    // clamped.
+                    // The slowest axis needs no remainder, only a clamp: indices past the end may read any value,
+                    // because their results are not stored.
                     let _ = writeln!(text, "    place += min(rest, {length} - 1u) * {stride};");
                 }
             }
@@ -259,8 +261,8 @@ fn write_load(
     used
 }
 
-/// A WGSL expression: value number `place` (an expression) of `buffer`, an array of words, in the type that holds it
-/// exactly: f32, i32 or u32.
+/// A WGSL expression for value number `place` (an expression) of `buffer`, an array of words. The expression has the
+/// type that holds the value exactly: f32, i32 or u32.
 pub(crate) fn one_value(dtype: DType, buffer: &str, place: &str) -> String {
     match dtype {
         DType::F32 => format!("bitcast<f32>({buffer}[{place}])"),
@@ -306,7 +308,7 @@ fn binary(op: Binary, dtype: DType, a: &str, b: &str) -> String {
         Binary::Sub => format!("({a} - {b})"),
         Binary::Mul => format!("({a} * {b})"),
         Binary::Div if dtype.is_float() => format!("({a} / {b})"),
-        // WGSL defines the same result, and drivers follow it, but the explicit form costs nothing.
+        // WGSL defines the same result for a division by 0, and drivers follow it, but the explicit form costs nothing.
         Binary::Div => format!("select({a} / select({b}, {kind}(1), {b} == {kind}(0)), {a}, {b} == {kind}(0))"),
         Binary::Min if dtype.is_float() => format!("min_each({a}, {b})"),
         Binary::Max if dtype.is_float() => format!("max_each({a}, {b})"),

@@ -1,6 +1,6 @@
 //! Constructors of tensors: from values, from zeros, from device memory.
 //!
-//! Nothing moves before an op needs it: values given on the host are uploaded with the first op.
+//! Values do not move before an op needs them: values given on the host are uploaded with the first op.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Context {
         let bytes = shape.count() * dtype.bytes();
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(side) = self.side() {
-            // Lent memory holds the values of its last user.
+            // Cleared, because lent memory holds the values of its last user.
             let buffer = side.lend("zeros", bytes)?;
             side.record("zeros", |recording| {
                 recording.zero(&buffer);
@@ -64,9 +64,9 @@ impl Context {
     /// A tensor over memory of the context's device, shared and not copied. A frame of a pipeline is a tensor [height,
     /// width, 4] of u8; [`Device::adopt_buffer`] makes a buffer of your own usable.
     ///
-    /// The context knows each buffer, however often it is adopted: a second tensor over the same buffer shares the
-    /// memory of the first, and fails if it would be larger. Also fails if the memory is too small or belongs to
-    /// another device. Call [`Tensor::was_written`] after your own GPU code has written to it.
+    /// The context recognises a buffer that is adopted again: a second tensor over the same buffer shares the memory of
+    /// the first tensor. Fails if the second tensor would be larger than the first, if the memory is too small, or if
+    /// it belongs to another device. Call [`Tensor::was_written`] after your own GPU code has written to the memory.
     ///
     /// [`Device::adopt_buffer`]: vramp_gpu::Device::adopt_buffer
     #[cfg(not(target_arch = "wasm32"))]
@@ -92,7 +92,7 @@ impl Context {
         if !side.device().owns(buffer) {
             return Err(TensorError::Foreign { op });
         }
-        // Kernels read four words at a time; the last ones may be past the requested size.
+        // Kernels read four words at a time, so the last read may go past the requested size.
         let Some(buffer) = buffer.filled_up_to(GROUP_BYTES) else {
             let has = buffer.bytes();
             let problem = format!("the buffer has {has} bytes; sharing needs a multiple of {GROUP_BYTES}");
@@ -118,8 +118,8 @@ impl Context {
         )
     }
 
-    /// A tensor with a copy of values in memory of the context's device, from `offset` values after its start. The copy
-    /// is counted, and does not pass through the host.
+    /// A tensor with a copy of values from memory of the context's device. The first value copied is value number
+    /// `offset` of the memory. The copy is counted, and does not pass through the host.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn tensor_from_buffer(
         &self,
@@ -140,7 +140,7 @@ impl Context {
         }
         let from = DeviceValues { buffer, offset, count, dtype };
         let own = copies::to_own(self, &side, op, from)?;
-        // The owner of the buffer may write to it from now on.
+        // Submitted here, because the owner of the buffer may write to it from now on.
         side.flush(op)?;
         Ok(Tensor::over(Storage::on_device(self, &side, own, count * dtype.bytes()), shape, dtype, 0))
     }
@@ -159,8 +159,9 @@ impl Context {
 }
 
 impl Tensor {
-    /// The device memory of the newest values, which are uploaded if necessary. They start [`Tensor::offset`] values
-    /// into it. Pending work is played first, so that GPU code submitted from now on sees the values.
+    /// The device memory of the newest values, which are uploaded if necessary. The first value is value number
+    /// [`Tensor::offset`] of the memory. Pending work is submitted first, so that GPU code submitted from now on sees
+    /// the values.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn as_buffer(&self) -> Result<vramp_gpu::Buffer, TensorError> {
         let op = "as_buffer";
@@ -178,7 +179,7 @@ impl Tensor {
         self.storage().was_written_on_device();
     }
 
-    /// Moves the values to the side where ops run: the context's device, or the host if it has none.
+    /// Moves the values to the side where ops run: the context's device, or the host if the context has no device.
     pub fn settle(&self) -> Result<(), TensorError> {
         let op = "settle";
         self.check(op)?;

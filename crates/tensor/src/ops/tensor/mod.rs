@@ -29,7 +29,7 @@ pub struct Tensor {
 pub(crate) struct Handle {
     shape: Shape,
     dtype: DType,
-    /// First value in the storage, counted in values.
+    /// The index of the first value in the storage.
     offset: usize,
     storage: Arc<Storage>,
     is_disposed: AtomicBool,
@@ -43,7 +43,7 @@ impl Tensor {
         tensor
     }
 
-    /// A separate tensor over the same values. Scopes do not end it, nor does `dispose` of the original.
+    /// A separate tensor over the same values. Neither scopes nor `dispose` of the original tensor end it.
     pub(crate) fn apart(&self) -> Tensor {
         Tensor::outside_scopes(Arc::clone(self.storage()), self.shape().clone(), self.dtype(), self.offset())
     }
@@ -73,7 +73,7 @@ impl Tensor {
         self.count() * self.dtype().bytes()
     }
 
-    /// First value in the memory that it shares with other tensors, counted in values.
+    /// The index of the first value in the tensor's memory, which other tensors may share.
     pub fn offset(&self) -> usize {
         self.handle.offset
     }
@@ -82,7 +82,7 @@ impl Tensor {
         self.handle.storage.context()
     }
 
-    /// The id of the memory; never used again. Views and clones share it.
+    /// The id of the memory, which is never reused. Views and clones have the same memory.
     pub fn memory_id(&self) -> u64 {
         self.handle.storage.id()
     }
@@ -91,7 +91,7 @@ impl Tensor {
         self.handle.storage.location()
     }
 
-    /// Releases the values, unless views of them remain. Calling it again does nothing.
+    /// Releases the values, unless views of them remain. A second call does nothing.
     pub fn dispose(&self) {
         self.handle.dispose();
     }
@@ -108,12 +108,12 @@ impl Tensor {
         &self.handle.storage
     }
 
-    /// The request of an op on this tensor, for errors.
+    /// The op and this tensor, as a request for values; errors name both.
     pub(crate) fn asking(&self, op: &'static str) -> OpRequest<'_> {
         OpRequest { op, shape: &self.handle.shape, dtype: self.handle.dtype }
     }
 
-    /// Fails if it was disposed.
+    /// Fails if the tensor was disposed.
     pub(crate) fn check(&self, op: &'static str) -> Result<(), TensorError> {
         if self.is_disposed() {
             return Err(TensorError::Disposed { op, shape: self.shape().clone(), dtype: self.dtype() });
@@ -121,7 +121,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Start and end in its storage, in bytes.
+    /// Start and end of the values in the storage, in bytes.
     pub(crate) fn byte_range(&self) -> (usize, usize) {
         let start = self.offset() * self.dtype().bytes();
         (start, start + self.bytes())

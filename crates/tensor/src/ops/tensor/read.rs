@@ -1,4 +1,4 @@
-//! Reading values to the host, blocking or async, and writing single values. Nothing that was read is kept.
+//! Reading values to the host, blocking or async, and writing values. The host keeps no copy of what was read.
 //!
 //! Invariants: every read is counted. Every tensor over the same memory sees a write.
 
@@ -11,7 +11,7 @@ use crate::ops::dtype::Element;
 use crate::ops::error::TensorError;
 
 impl Context {
-    /// The values of several tensors. Those on the device are downloaded together, in one submission.
+    /// The values of several tensors. Values on the device are downloaded together, in one submission.
     pub fn read_all<T: Element>(&self, tensors: &[&Tensor]) -> Result<Vec<Vec<T>>, TensorError> {
         let op = "read_all";
         let mut values: Vec<Option<Vec<T>>> = Vec::with_capacity(tensors.len());
@@ -106,7 +106,7 @@ impl Tensor {
         })
     }
 
-    /// Writes all values, on the side that has the newest ones.
+    /// Writes all values, on the side that has the newest values.
     pub fn write<T: Element>(&self, values: &[T]) -> Result<(), TensorError> {
         if values.len() != self.count() {
             self.check_type::<T>("write")?;

@@ -1,6 +1,6 @@
 //! Views: other shapes and ranges over the same values, without a copy.
 //!
-//! A view may begin at any value; kernels and loops that read it handle that.
+//! A view may begin at any value; kernels and loops accept any offset.
 
 use std::sync::Arc;
 

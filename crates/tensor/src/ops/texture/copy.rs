@@ -1,8 +1,8 @@
 //! Copies between a tensor's buffer and a texture, on the device.
 //!
-//! This module creates the texture, and records either plain copies or one of two kernels, which pad rows and pick
-//! channels. Copies are recorded in order with everything else and not submitted here. The caller lends the memory for
-//! rows; [`TextureCopies::rows_to_fill`] and [`TextureCopies::rows_to_take`] say how much.
+//! This module creates the texture, and records plain copies, or one of two kernels: one pads rows, the other picks
+//! channels. Copies are recorded in order with all other work, and not submitted here. The caller lends the memory for
+//! rows, of the size that [`TextureCopies::rows_to_fill`] or [`TextureCopies::rows_to_take`] returns.
 //!
 //! Invariants: bits are copied unchanged, so that NaN and integers above 2^24 survive. Texels after the last value are
 //! 0. Nothing is downloaded.
@@ -17,12 +17,12 @@ use super::{OP, kernels};
 use crate::ops::dtype::DType;
 use crate::ops::error::{DeviceResult, TensorError};
 
-/// Row size in bytes from which a software device copies unpadded rows one by one. Filling 1000 rows took, in ms on
-/// llvmpipe with 2 cores, by copies and by the kernel: 0.90 and 0.47 with 128 bytes a row, 0.95 and 1.16 with 528, 1.2
-/// and 5.5 with 1600, 6.8 and 72 with 16000.
+/// Row size in bytes from which a software device copies unpadded rows one by one. On llvmpipe with 2 cores, filling
+/// 1000 rows of 128 bytes took 0.90 ms by copies and 0.47 by the kernel. With rows of 528 bytes it took 0.95 and 1.16
+/// ms, with 1600 bytes 1.2 and 5.5, and with 16000 bytes 6.8 and 72.
 const ROW_ALONE_BYTES: u64 = 512;
 
-/// `count` values on the device, from `offset` values after the start of a buffer.
+/// `count` values in a buffer on the device. The first is value number `offset` of the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceValues<'a> {
     pub(crate) buffer: &'a Buffer,
@@ -31,7 +31,8 @@ pub(crate) struct DeviceValues<'a> {
     pub(crate) dtype: DType,
 }
 
-/// Creates a texture for a tensor. Shape and texel format default to those of its count and type.
+/// Creates a texture for a tensor. The default shape follows from the number of values, and the default texel format
+/// from their type.
 pub(crate) fn make(
     device: &Device,
     dtype: DType,
@@ -65,12 +66,12 @@ impl TextureCopies {
         Ok(TextureCopies { device: device.clone(), pack, unpack })
     }
 
-    /// Bytes of the rows that `fill` needs between the values and the texture; 0 if it copies directly.
+    /// The size in bytes of the memory in which `fill` pads rows; 0 if it copies all rows directly.
     pub(crate) fn rows_to_fill(&self, from: DeviceValues<'_>, to: &Texture) -> u64 {
         u64::from(to.pitch_bytes()) * u64::from(to.height().saturating_sub(self.direct(from, to)))
     }
 
-    /// Fills a texture with values, densely, and with zeros after the last one.
+    /// Fills a texture with values, without gaps, and with zeros after the last value.
     pub(crate) fn fill(
         &self,
         recording: &mut Recording,
@@ -92,7 +93,8 @@ impl TextureCopies {
         if rest == 0 {
             return Ok(());
         }
-        // Texels that no whole row of values fills: rows that are cut off, begin inside a word, or are past the end.
+        // The remaining rows cannot be copied directly: they are not full, need padding, do not begin at a multiple of
+        // the texel size, or are past the last value.
         let rows = given(rows, self.rows_to_fill(from, to))?;
         let (start, bytes) = (start + u64::from(direct) * row_bytes, bytes - u64::from(direct) * row_bytes);
         let groups = pitch_bytes / 16 * rest;
@@ -112,7 +114,7 @@ impl TextureCopies {
         recording.copy_to_texture(rows, 0, pitch_bytes, to, direct..to.height()).of(OP)
     }
 
-    /// Bytes of the rows that `take` needs between the texture and the values; 0 if it copies directly.
+    /// The size in bytes of the memory for padded rows from which `take` picks values; 0 if it copies directly.
     pub(crate) fn rows_to_take(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> u64 {
         let needed = u64::from(from.pitch_bytes()) * u64::from(from.height());
         if self.taken_as_they_are(from, channels, to).is_some() { 0 } else { needed }
@@ -140,7 +142,7 @@ impl TextureCopies {
         }
         let padded = given(rows, self.rows_to_take(from, channels, to))?;
         recording.copy_from_texture(from, 0..from.height(), padded, 0, pitch_bytes).of(OP)?;
-        // One for each texel, or for each word of several values.
+        // One invocation for each texel, or for each word if a word holds several values.
         let each = if dtype.per_word() == 1 { channels.count() } else { dtype.per_word() };
         let invocations = to.count.div_ceil(each) as u32;
         let place = |letter: char| format.channels().find(letter).unwrap_or(CHANNELS) as u32;
@@ -163,7 +165,7 @@ impl TextureCopies {
         recording.dispatch(&self.unpack, &[padded, to.buffer], bytemuck::bytes_of(&params), grid).of(OP)
     }
 
-    /// Rows of a texture that values fill unchanged.
+    /// The number of rows, from the first on, that are copied directly.
     fn direct(&self, from: DeviceValues<'_>, to: &Texture) -> u32 {
         let value_bytes = from.dtype.bytes() as u64;
         let full = (from.count as u64 * value_bytes / to.row_bytes()) as u32;
@@ -171,7 +173,8 @@ impl TextureCopies {
         if aligned && self.rows_alone(to.row_bytes(), full) { full } else { 0 }
     }
 
-    /// Rows of a texture that are the values unchanged; `None` if a kernel has to pick channels.
+    /// The number of rows of a texture whose bytes are the values unchanged; `None` if a kernel has to pick channels or
+    /// remove padding.
     fn taken_as_they_are(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> Option<u32> {
         let (bytes, row_bytes) = (to.count as u64 * to.dtype.bytes() as u64, from.row_bytes());
         let rows = (bytes / row_bytes).min(u64::from(from.height())) as u32;
@@ -181,15 +184,15 @@ impl TextureCopies {
     }
 
     /// True if unpadded rows are copied directly: all at once if they already have the alignment that devices require,
-    /// and one by one only on a software device with long rows. Other devices were not measured; there one kernel and
-    /// one copy would compete with a command for every row.
+    /// and one by one only on a software device with long rows. Other devices were not measured; they use one kernel
+    /// and one copy instead of a command for every row.
     fn rows_alone(&self, row_bytes: u64, rows: u32) -> bool {
         let is_cpu = self.device.adapter().kind == AdapterKind::Software;
         rows <= 1 || row_bytes.is_multiple_of(256) || is_cpu && row_bytes >= ROW_ALONE_BYTES
     }
 }
 
-/// The rows that were lent. Fails if they have fewer than `bytes` bytes.
+/// The memory that was lent for rows. Fails if it has fewer than `bytes` bytes.
 fn given(rows: Option<&Buffer>, bytes: u64) -> Result<&Buffer, TensorError> {
     rows.filter(|rows| rows.bytes() >= bytes).ok_or_else(|| {
         let has = rows.map_or(0, Buffer::bytes);
@@ -300,7 +303,7 @@ mod tests {
     #[test]
     fn every_type_goes_to_a_texture_and_back_bit_by_bit_with_zeros_behind_the_end() {
         let mut bench = Bench::open();
-        // Few and many values; offsets inside a word; rows with and without padding, and wide ones.
+        // Few and many values; offsets inside a word; rows with padding, without padding, and wide rows.
         let custom = |height, width| Some(TexShape { height, width });
         let cases = [
             (1, 0, None),

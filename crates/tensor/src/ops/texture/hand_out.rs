@@ -1,8 +1,8 @@
 //! Tensors handed out as textures, and textures of other code taken in. The packing is in `copy`.
 //!
-//! Invariants: nothing passes through the host. The values are those at the time of the call; later writes do not
-//! change them. A texture ends with its last handle, and is among
-//! [`Device::textures_held`](vramp_gpu::Device::textures_held) until then.
+//! Invariants: nothing passes through the host. A texture or tensor has the values at the time of the call; later
+//! writes to the source do not change it. A texture ends with its last handle; until then
+//! [`Device::textures_held`](vramp_gpu::Device::textures_held) counts it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::ops::shape::Shape;
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
-/// A texture with the values of a tensor, and a tensor of the same values that it keeps alive.
+/// A texture with the values of a tensor, and a tensor with the same values, which this handle keeps alive.
 #[derive(Debug)]
 pub struct TensorTexture {
     texture: Texture,
@@ -36,8 +36,8 @@ impl TensorTexture {
         self.shape
     }
 
-    /// The tensor. It is a reference of its own: it lives until this is disposed, even if the original tensor ends
-    /// before.
+    /// The tensor. It is a separate tensor over the same values: it lives until this handle is disposed, even if the
+    /// original tensor ends before.
     pub fn tensor(&self) -> &Tensor {
         &self.tensor
     }
@@ -47,7 +47,7 @@ impl TensorTexture {
         self.shape.wgsl(self.tensor.shape())
     }
 
-    /// Releases the texture, unless a clone of it is held, and the reference to the tensor. Dropping does the same.
+    /// Releases the tensor, and the texture unless a clone of it is held. Dropping does the same.
     pub fn dispose(self) {
         self.tensor.dispose();
     }
@@ -60,16 +60,16 @@ impl Escape for TensorTexture {
 }
 
 impl Tensor {
-    /// A texture with the values: flat value `i` is in channel `i % 4` of texel `i / 4`, texels are in row order, and 0
-    /// after the last value. `shape` is [height, width] and must have room; it defaults to about square. Values on the
-    /// host are uploaded, which is counted; nothing is downloaded.
+    /// A texture with the values: flat value `i` is in channel `i % 4` of texel `i / 4`. Texels are in row order, and
+    /// channels after the last value are 0. `shape` is [height, width] and must have room for all values; the default
+    /// is about square. Values on the host are uploaded, which is counted; nothing is downloaded.
     ///
     /// Pending work is submitted, so that your own GPU code submitted from now on sees the values.
     pub fn to_texture(&self, shape: Option<[usize; 2]>) -> Result<TensorTexture, TensorError> {
         self.to_texture_as(shape, texels_of(self.dtype()))
     }
 
-    /// Like [`Tensor::to_texture`] with a texel format that holds values of its type, for example
+    /// Like [`Tensor::to_texture`], with a texel format that holds values of the tensor's type, for example
     /// [`TexelFormat::Rgba8Uint`] for bytes.
     pub fn to_texture_as(&self, shape: Option<[usize; 2]>, format: TexelFormat) -> Result<TensorTexture, TensorError> {
         let op = "to_texture";
@@ -117,14 +117,14 @@ impl Context {
         let to = DeviceValues { buffer: &buffer, offset: 0, count, dtype };
         let rows = lend_rows(&side, op, copies.rows_to_take(texture, &channels, to))?;
         side.record(op, |recording| copies.take(recording, texture, &channels, to, rows.as_ref()))?;
-        // The owner of the texture may draw on it from now on.
+        // Submitted here, because the owner of the texture may draw on it from now on.
         side.flush(op)?;
         Ok(Tensor::over(Storage::on_device(self, &side, buffer, count * dtype.bytes()), shape, dtype, 0))
     }
 }
 
-/// Pool memory for rows of texels. Lent before anything is recorded, because lending may have to wait for recorded
-/// work.
+/// Pool memory for rows of texels. It is lent before anything is recorded, because lending may have to wait for
+/// recorded work.
 fn lend_rows(side: &DeviceSide, op: &'static str, bytes: u64) -> Result<Option<Buffer>, TensorError> {
     (bytes > 0).then(|| side.lend(op, bytes as usize)).transpose()
 }

@@ -1,8 +1,8 @@
 //! The dense packing of a tensor's values into the texels of a texture: flat value `i` is channel `i % 4` of texel `i /
 //! 4`, texels in row order. Maps indices to texels and back, in Rust and as WGSL.
 //!
-//! Shapes are [height, width], as in tensors; textures are (width, height). A tensor [H, W, 4] or [1, H, W, 4] in a
-//! texture of [H, W] has pixel (y, x) in texel (y, x).
+//! Shapes are [height, width], as in tensors; textures are (width, height). In a texture of [H, W], pixel (y, x) of a
+//! tensor [H, W, 4] or [1, H, W, 4] is texel (y, x).
 //!
 //! Invariants: every value has exactly one place. Channels after the last value are 0.
 
@@ -23,7 +23,7 @@ pub struct TexShape {
     pub width: usize,
 }
 
-/// A place in a texture: the texel that shaders load at `vec2(col, row)`, and one channel of it.
+/// A place in a texture: the texel that shaders load at `vec2(col, row)`, and a channel of that texel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TexPlace {
     /// From the top.
@@ -34,15 +34,15 @@ pub struct TexPlace {
 }
 
 impl TexShape {
-    /// The default shape for `count` values: about square. With `t = ceil(count / 4)` texels, and 1 if there is no
-    /// value, it is `ceil(sqrt(t))` wide and `ceil(t / width)` high.
+    /// The default shape for `count` values: about square. For `t = max(ceil(count / 4), 1)` texels, the width is
+    /// `ceil(sqrt(t))`, and the height is `ceil(t / width)`.
     pub fn of(count: usize) -> TexShape {
         let texels = count.div_ceil(CHANNELS).max(1);
         let width = ceil_sqrt(texels);
         TexShape { height: texels.div_ceil(width), width }
     }
 
-    /// A shape of the caller's choice, used exactly. Fails if it has no room for `count` values.
+    /// A shape of the caller's choice, which is not changed. Fails if the shape has no room for `count` values.
     pub fn custom(height: usize, width: usize, count: usize) -> Result<TexShape, TensorError> {
         let has = height.saturating_mul(width).saturating_mul(CHANNELS);
         if height == 0 || width == 0 || has < count {
@@ -77,7 +77,7 @@ impl TexShape {
         TexPlace { row: texel / self.width, col: texel % self.width, channel: flat % CHANNELS }
     }
 
-    /// The flat index of a place. Indices past the last value of a tensor hold 0.
+    /// The flat index of a place. Places past the last value of a tensor hold 0.
     pub fn flat(self, place: TexPlace) -> usize {
         (place.row * self.width + place.col) * CHANNELS + place.channel
     }
@@ -92,7 +92,7 @@ impl TexShape {
         Ok(self.place(index.iter().zip(shape.strides()).map(|(at, stride)| at * stride).sum()))
     }
 
-    /// The index along each axis of the value in a place; `None` after the last value.
+    /// The index, along each axis, of the value in a place; `None` after the last value.
     pub fn index_at(self, shape: &Shape, place: TexPlace) -> Option<SmallVec<[usize; 4]>> {
         let inside = place.row < self.height && place.col < self.width && place.channel < CHANNELS;
         let flat = Some(self.flat(place)).filter(|flat| inside && *flat < shape.count())?;

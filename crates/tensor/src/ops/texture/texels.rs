@@ -1,6 +1,6 @@
 //! The value type of each texel format, and the choice of channels.
 //!
-//! Invariant: a choice of channels has one to four of them, each at most once.
+//! Invariant: a choice has one to four channels, each at most once.
 
 use vramp_gpu::TexelFormat;
 
@@ -28,7 +28,7 @@ impl Channels {
     }
 }
 
-/// The default texel format for values of a type. Shaders see u8 values as 0 to 1.
+/// The default texel format for values of a type. Shaders see u8 values as floats from 0 to 1.
 pub fn texels_of(dtype: DType) -> TexelFormat {
     match dtype {
         DType::F32 => TexelFormat::Rgba32Float,

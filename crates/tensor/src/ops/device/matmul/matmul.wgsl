@@ -1,9 +1,9 @@
 // Matrix products: out[b, i, j] = finish(sum over k of a[b, i, k] * b[b, k, j]).
 //
 // In: a and b, with a stride along each of their axes. Out: rows without gaps.
-// Grid: one workgroup per tile of the result: all tiles of a row of tiles first, then all rows, all parts of k, all
-// products. An invocation computes $M rows of $N neighbours. Rows and columns past the edge repeat the last one and are
-// not stored, so that no loop has a branch.
+// Grid: one workgroup per tile of the result. Workgroups are numbered along a row of tiles, then by row of tiles, by
+// part of k, and by product. An invocation computes $M rows of $N neighbours. Rows and columns past the edge are
+// computed as copies of the last row or column and not stored, so that no loop has a branch.
 
 @compute @workgroup_size($ACROSS, $DOWN)
 fn main(

@@ -1,9 +1,9 @@
 //! The matrix product kernel in two forms, with tiles in registers or in workgroup memory, and the candidate tiles for
-//! tuning. Tuning chooses a tile; a reduction adds the parts of a long k.
+//! tuning. A long k is split into parts, whose results a reduction adds.
 //!
-//! Invariants: products of i8 are exact up to [`MOST_K`] values. Others are sums of f32 in the order of k with one step
-//! per value, so that tiles differ by at most `k * 2^-24` of the sum of magnitudes (a step may or may not round before
-//! it adds).
+//! Invariants: products of i8 are exact up to [`MOST_K`] values. Products of floats are sums of f32 in the order of k
+//! with one step per value. The device may or may not round the product in a step before adding it, so the results of
+//! two tiles differ by at most `k * 2^-24` of the sum of magnitudes.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,8 @@ use super::hook::Hook;
 use super::text::{KernelText, Launch, MATH};
 use tile_text::item;
 
-/// Maximum number of values along k in one invocation; a round takes one or four. That many products of i8 fit in i32.
+/// Maximum number of values along k in one invocation; a round takes one or four. A sum of that many products of i8
+/// fits in i32.
 const MOST_K: usize = super::MOST_ROUNDS - 4;
 
 /// The axis along which four values of an operand are contiguous.
@@ -71,11 +72,12 @@ impl Tile {
         Tile { m: 8, n: 4, k: 16, form: Form::Shared },
     ];
 
-    /// The default without a measurement. On llvmpipe (Mesa 25) 8x4 in registers took 40 ms of CPU time for 512^3; 4x4
-    /// took 47, 8x8 41 but half as long again to compile, tiles in workgroup memory 78 and more. GPUs have workgroup
-    /// memory made for this; none was measured.
+    /// The default without a measurement. On llvmpipe (Mesa 25) a 512^3 product took 40 ms of CPU time with 8x4 in
+    /// registers, 47 with 4x4, 41 with 8x8, and 78 or more with tiles in workgroup memory. 8x8 took 1.5 times as long
+    /// to compile as 8x4. GPUs get a tile in workgroup memory, which is made for this; no GPU was measured.
     pub(crate) fn usual(m: usize, n: usize, software: bool) -> Tile {
-        // A single row or column uses no others, and its operand is not contiguous along rows or columns.
+        // For a single row or column, more rows or columns in a tile would be wasted, and the operand is not contiguous
+        // along that axis.
         let (m, n) = match (m, n) {
             (_, 1) => (4, 1),
             (1, _) => (1, 4),
@@ -107,7 +109,7 @@ pub(crate) struct Strides {
     /// From row to row of a, from column to column of b.
     pub side: usize,
     pub k: usize,
-    /// From product to product; 0 if all use the same.
+    /// From product to product; 0 if all products use the same matrix.
     pub product: usize,
 }
 
@@ -140,7 +142,7 @@ pub(crate) struct Sizes {
     pub products: usize,
     pub a: Strides,
     pub b: Strides,
-    /// True if k is split only when it must be: sums of i8 are exact only if they are not split.
+    /// True if k is split only if it exceeds the maximum: sums of i8 are exact only if they are not split.
     pub whole: bool,
 }
 
@@ -153,7 +155,7 @@ impl Sizes {
             return for_rounds;
         }
         let invocations = (self.m * self.n * self.products).div_ceil(16).max(1);
-        // A small result with a long k would leave most of the device idle.
+        // Without this split, a small result with a long k would leave most of the device idle.
         let for_width = (self.k / 4096).min(256 / invocations.min(256));
         for_width.max(for_rounds)
     }

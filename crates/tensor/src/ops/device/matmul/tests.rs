@@ -89,7 +89,7 @@ fn every_tile_gives_the_product_whatever_the_sizes_and_transposes() {
             }
         }
     }
-    // Contiguous along n and m, but not along k, which leaves a remainder.
+    // Contiguous along n and m, but not along k, whose length is not a multiple of 4.
     for tile in [Tile::CANDIDATES[1], Tile::CANDIDATES[5]] {
         check(&Case { m: 20, n: 36, k: 23, transposed: [true, false], dtypes: [DType::F32; 2], offset: 0 }, tile);
     }

@@ -37,8 +37,8 @@ impl Product {
         a.bases(&mut body);
         b.bases(&mut body);
         self.sums(&mut body);
-        // If values are contiguous along k, k is a multiple of 4. Otherwise a round takes one: four would need a second
-        // loop for the remainder, and took drivers seconds to compile.
+        // If values are contiguous along k, k is a multiple of 4. Otherwise a round takes one value along k: rounds of
+        // four would need a second loop for the remainder, and drivers took seconds to compile the two loops.
         let round = if self.a.along == Along::K || self.b.along == Along::K { self.tile.k } else { 1 };
         let _ = writeln!(body, "    for (var k = k_start; k < k_end; k += {round}u) {{");
         if self.sum_type() == "i32" && self.a.along == Along::K && self.b.along == Along::K {
@@ -82,7 +82,7 @@ impl Product {
         for (name, operand, base, length, sides) in
             [("a", self.a, "row_base", "p.m", rows), ("b", self.b, "col_base", "p.n", columns)]
         {
-            // Groups of four values, one per invocation and round.
+            // The number of groups of four values; each invocation loads one group per step.
             let fours = sides * k / 4;
             for first in (0..fours).step_by(invocations) {
                 let _ = writeln!(body, "        {{\n            let four = lane + {first}u;");
@@ -152,10 +152,10 @@ pub(super) fn item(operand: Operand) -> &'static str {
 struct OperandReader<'a> {
     name: &'a str,
     operand: Operand,
-    /// The first row or column, and the number of them in the matrix.
+    /// WGSL expressions for the index of the first row or column, and for the number of rows or columns in the matrix.
     first: &'a str,
     length: &'a str,
-    /// The number that an invocation reads.
+    /// The number of rows or columns that an invocation reads.
     count: usize,
     sum: &'a str,
 }

@@ -1,4 +1,5 @@
-//! Computes a stage on the device: records the kernels, buffers and parameters for its nodes. It does not play or wait.
+//! Computes a stage on the device: records the kernels, buffers and parameters for its nodes. This module neither plays
+//! a recording nor waits for the device.
 //!
 //! Invariant: a kernel's key names everything that its text depends on, so that a known kernel is found without writing
 //! its text.
@@ -31,7 +32,8 @@ use crate::ops::shape::{Around, Shape};
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
-/// The longest side of images that are resized with `nearest`: positions are products of two sides in 32 bits.
+/// The longest side of images that are resized with `nearest`, because kernels compute the product of two sides in 32
+/// bits.
 const MOST_NEAREST_SIDE: usize = 32_767;
 
 /// Workgroup size of elementwise kernels.
@@ -100,8 +102,8 @@ impl DeviceStage<'_> {
         Ok(out)
     }
 
-    /// Values by strides: transposed planes have a kernel of their own, everything else is a program that reads by
-    /// strides.
+    /// Copies values by strides. Transposed planes have a kernel of their own; all other copies are programs that read
+    /// by strides.
     fn strided(&self, of: &Tensor, offset: usize, strides: &[usize]) -> Result<Buffer, TensorError> {
         let turned = Transpose::of(of.offset() + offset, self.node.shape.lengths(), strides);
         match turned.filter(|_| of.dtype().bytes() == 4) {
@@ -135,7 +137,7 @@ impl DeviceStage<'_> {
             let launch = kernel.launch(step, around.length, offset, self.most()).with_hook(words);
             inputs.push(out.clone());
             self.dispatch(&key, || kernel.shader(), &inputs, &launch)?;
-            // The next pass reads the partial results directly.
+            // The next pass reads the partial results without a hook's parameters and from offset 0.
             (inputs, words, offset) = (vec![out], &[], 0);
         }
         let out = inputs.pop().expect("a reduction has at least one pass");
@@ -163,7 +165,7 @@ impl DeviceStage<'_> {
         self.narrowed(out, self.node)
     }
 
-    /// Rows as a tensor of f32, for rows longer than one workgroup can process.
+    /// Computes rows as a tensor of f32, for rows that are longer than a workgroup can process.
     fn row_values(
         &self,
         of: &SharedNode,
@@ -274,7 +276,7 @@ impl DeviceStage<'_> {
         let (a_strides, b_strides) = (strides(&a, laid.a, false), strides(&b, laid.b, true));
         let sizes = Sizes { m, n, k, products, a: a_strides, b: b_strides, whole: a.dtype() == DType::I8 };
         let parts = sizes.parts();
-        // Partial sums of a long k are added first, and finished afterwards.
+        // If k is split, the partial sums are added first, and the finishing program runs afterwards.
         let ends_here = ending.filter(|_| parts == 1);
         let (finish, words, sides) = match ends_here {
             Some(written) => {
@@ -366,7 +368,7 @@ impl DeviceStage<'_> {
 
     fn image_in(&self, of: &Tensor, picture: &ImageSpec) -> Result<Buffer, TensorError> {
         let channels = picture.numbers(self.op)?.into_iter().map(|number| number as u8).collect();
-        // Pixels are whole words: a view that begins inside one is copied.
+        // Kernels read pixels as whole words, so a view that begins inside a word is copied.
         let of = if of.offset().is_multiple_of(4) { of.clone() } else { self.copied(of)? };
         let filter = match picture.resize {
             ResizeMode::Nearest => SamplingFilter::Nearest,
@@ -407,7 +409,7 @@ impl DeviceStage<'_> {
         Ok(out)
     }
 
-    /// How a kernel over rows reads them: a tensor, or a program computed on the fly.
+    /// How a kernel over rows reads its rows: from a tensor, or through a program that computes them on the fly.
     fn reading(
         &self,
         of: &SharedNode,
@@ -446,7 +448,7 @@ impl DeviceStage<'_> {
         self.buffer(&wide.cast(DType::F16)?)
     }
 
-    /// A copy at the start of its own memory; counted.
+    /// A copy of the tensor at the start of separate memory. The copy is counted.
     fn copied(&self, of: &Tensor) -> Result<Tensor, TensorError> {
         self.context.counts().copies.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let out = self.map(&of_tensor(of), of.shape())?;
@@ -500,7 +502,7 @@ struct RowReading {
     value: Hook,
     words: Vec<u32>,
     buffers: Vec<Buffer>,
-    /// The offset of a plain tensor; programs have their own.
+    /// The offset of a plain tensor. A program has the offsets of its inputs among its parameters.
     offset: usize,
     signature: String,
 }

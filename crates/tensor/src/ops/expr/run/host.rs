@@ -99,7 +99,7 @@ impl HostStage<'_> {
         let blocks = written.blocks(self.op)?;
         let ElementwiseProgram { out, .. } = &written.program;
         let (bytes, count) = (out.bytes(), self.node.shape.count());
-        // Pieces begin at cache lines.
+        // Pieces are cut at the starts of cache lines.
         let (program, inputs) = (&written.program, slices(&blocks));
         spread(self.out.bytes_mut(), 64, count, self.threads, |line, out| {
             Running::new(program, inputs.iter().copied()).fill(line * 64 / bytes, out);
@@ -119,7 +119,7 @@ impl HostStage<'_> {
         Ok(())
     }
 
-    /// Runs an op over rows of floats, which a program may compute on the fly.
+    /// Runs an op over rows of floats. A program may compute the rows on the fly.
     fn rows(
         &mut self,
         of: &SharedNode,
@@ -249,7 +249,7 @@ impl HostStage<'_> {
     }
 }
 
-/// Fails if an index is out of range. The host has their values.
+/// Fails if an index is out of range. Called only if the host has the values of `indices`.
 pub(super) fn check_rows(op: &'static str, indices: &Tensor, length: usize) -> Result<(), TensorError> {
     let numbers = values(op, indices)?;
     let words: &[u32] = cast_slice(&numbers);

@@ -1,4 +1,5 @@
-//! Runs an expression stage by stage, on the side of its context. `host` and `device` compute one stage at a time.
+//! Runs an expression stage by stage, on the device of its context, or on the host if there is none. `host` and
+//! `device` compute one stage at a time.
 //!
 //! Invariants: intermediate tensors are released after their last use. A failure leaves nothing behind.
 
@@ -33,7 +34,7 @@ pub(super) struct NodeTensors {
 }
 
 impl NodeTensors {
-    /// The values of a node that is computed or a leaf.
+    /// The tensor of a node, which is a leaf or already computed.
     pub(super) fn of<'a>(&'a self, node: &'a SharedNode) -> &'a Tensor {
         match &node.kind {
             OpKind::Leaf(tensor) => tensor,
@@ -44,8 +45,8 @@ impl NodeTensors {
 
 pub(super) fn run(root: &SharedNode, fuse: bool) -> Result<Tensor, TensorError> {
     let running = Running::new(context_of(root, root.name())?);
-    // A single op on tensors, the usual case of an op that runs at once, needs no plan. An add of four values takes 2.5
-    // us with a plan, and 1.0 without.
+    // A single op on tensors, the usual case, needs no plan. An `add` of four values takes 2.5 us with a plan, and 1.0
+    // us without.
     if let Some(stage) = by_itself(root) {
         return running.make(&stage, &NodeTensors::default());
     }
@@ -67,7 +68,7 @@ pub(super) fn run(root: &SharedNode, fuse: bool) -> Result<Tensor, TensorError> 
     Ok(made.of(root).clone())
 }
 
-/// The stage of a node whose operands are all tensors, equal to what a plan would decide.
+/// The stage of a node whose operands are all tensors, as a plan would make it.
 fn by_itself(root: &SharedNode) -> Option<PlanStage> {
     if matches!(root.kind, OpKind::Leaf(_)) || root.operands().iter().any(|of| !matches!(of.kind, OpKind::Leaf(_))) {
         return None;
@@ -94,7 +95,7 @@ impl Running {
         }
     }
 
-    /// The number of tensors a kernel may read and write.
+    /// The maximum number of tensors that a kernel may bind, inputs and outputs together.
     fn most_buffers(&self) -> usize {
         const ON_HOST: usize = 64;
         #[cfg(not(target_arch = "wasm32"))]
@@ -132,7 +133,7 @@ impl Running {
     }
 }
 
-/// The one context of all tensors in an expression.
+/// The context that all tensors of an expression share. Fails if they have different contexts.
 fn context_of(root: &SharedNode, op: &'static str) -> Result<Context, TensorError> {
     let mut found: Option<&Context> = None;
     let mut seen = BTreeSet::new();
@@ -218,7 +219,7 @@ pub(super) struct FactorStrides {
     pub(super) matrix: usize,
 }
 
-/// Both factors; expanded if their broadcast cannot be expressed by one stride.
+/// Both factors of a product. A factor is expanded if one stride cannot express its broadcast.
 pub(super) fn factors(
     product: &Matmul,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! Builds programs from elementwise nodes: the order of steps, and the tensor of each input.
+//! Builds programs from elementwise nodes: chooses the order of steps, and the tensor of each input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl ProgramBuilder {
         self.steps.insert(Arc::as_ptr(node), self.written.program.steps.len() as u16 - 1);
     }
 
-    /// The step of a node; a node outside the cluster is an input.
+    /// The number of a node's step. A node outside the cluster becomes an input.
     fn number(&mut self, node: &SharedNode, made: &NodeTensors) -> u16 {
         if let Some(number) = self.steps.get(&Arc::as_ptr(node)) {
             return *number;

@@ -1,5 +1,5 @@
-//! Tuning: measures which kernels suit a device, by products of one size with every candidate tile. It runs only on
-//! request; an untuned device uses the default of its kind.
+//! Tuning: measures which tile suits a device, by computing products of one size with every candidate tile. Tuning runs
+//! only on request; an untuned device uses the default tile for its kind.
 //!
 //! Invariants: all tiles give the same product within the tolerance of products. A trial that fails is skipped and
 //! leaves the device unchanged.
@@ -15,7 +15,7 @@ use crate::ops::error::TensorError;
 const SIDE: usize = 256;
 const ROUNDS: usize = 3;
 
-/// Results of this process, by adapter name and driver.
+/// Results of earlier tuning in this process, by adapter name and driver.
 static FOUND: Mutex<Vec<(String, DeviceTuning, Tile)>> = Mutex::new(Vec::new());
 
 /// The result of [`Context::tune`].
@@ -30,7 +30,7 @@ pub struct DeviceTuning {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TuningTrial {
     pub name: String,
-    /// Milliseconds for a product of 256 by 256 by 256, the fastest of three.
+    /// Milliseconds for a product of 256 by 256 by 256, the fastest of three runs.
     pub ms: f64,
 }
 
@@ -59,7 +59,7 @@ impl Context {
                 drop(product);
                 Ok::<_, TensorError>(started.elapsed().as_secs_f64() * 1e3)
             });
-            // The first run compiles.
+            // The first run, which compiles the kernel, is not counted.
             let times: Result<Vec<f64>, TensorError> = tried.collect();
             let ms = times.map(|times| times[1..].iter().copied().fold(f64::MAX, f64::min));
             match ms {

@@ -1,5 +1,5 @@
-//! Loads inputs into registers: values of any type, in any order, as words. Inputs whose memory can be used directly
-//! are not loaded.
+//! Loads inputs into registers, as words: values of any type, with any strides. Inputs whose memory can be used
+//! directly are not loaded.
 //!
 //! Invariant: every word of the output is written.
 
@@ -22,7 +22,7 @@ pub(super) fn load_one(dtype: DType, memory: &[u8], at: usize) -> u32 {
     }
 }
 
-/// The values of an input for results from `start` on.
+/// Loads the values of an input that belong to the results from `start` on.
 pub(super) fn load(input: &ProgramInput, memory: &[u8], start: usize, out: &mut [u32]) {
     let ProgramInput { dtype, offset, walk } = input;
     match walk {
@@ -32,7 +32,7 @@ pub(super) fn load(input: &ProgramInput, memory: &[u8], start: usize, out: &mut 
             let (length, stride) = axes[axes.len() - 1];
             let repeated = axes.len() == 2 && axes[0].1 == 0;
             let wanted = out.len();
-            // A repeated line is read once and then copied within the output, doubling each time.
+            // A repeated line is read once and then copied within the output; each copy doubles the part that is done.
             let mut done = if repeated { wanted.min(length) } else { wanted };
             load_strided(*dtype, memory, *offset, axes, start, (length, stride), &mut out[..done]);
             while done < wanted {
@@ -70,7 +70,7 @@ pub(super) fn load_as_floats(input: &ProgramInput, memory: &[u8], start: usize, 
     }
 }
 
-/// In runs along the fastest axis; a counter steps the slower axes from run to run.
+/// Loads runs along the fastest axis; a counter steps the slower axes from run to run.
 fn load_strided(
     dtype: DType,
     memory: &[u8],
@@ -111,7 +111,7 @@ fn load_strided(
     }
 }
 
-/// Contiguous values.
+/// Loads contiguous values.
 fn load_run(dtype: DType, memory: &[u8], first: usize, out: &mut [u32]) {
     let range = first..first + out.len();
     match dtype {

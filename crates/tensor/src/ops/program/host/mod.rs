@@ -1,10 +1,10 @@
-//! Interprets a program on the host, in blocks that stay in the L1 cache. Each thread has registers: one row of values
-//! per step.
+//! Interprets a program on the host, in blocks that stay in the L1 cache. Each thread has registers, each of which
+//! holds the values of one step for one block.
 //!
 //! The caller splits the work over threads; `rows` computes single steps.
 //!
-//! Invariants: a block goes through all steps before the next begins. Inputs whose memory can be used directly are not
-//! copied, even if they repeat along an axis.
+//! Invariants: a block goes through all steps before the next block begins. Inputs whose memory can be used directly
+//! are not copied, even if they repeat along an axis.
 
 #![expect(
     clippy::inline_always,
@@ -29,24 +29,24 @@ use crate::ops::host::rows::RowValues;
 use load::{load, load_as_floats, load_one};
 use rows::Arg;
 
-/// Values per block. A register takes 4 KiB, so that the few that a chain needs stay in 32 KiB, and the overhead of a
-/// step is small (512 values took a fifth longer for a chain of eight).
+/// Values per block. A register takes 4 KiB, so that the few registers of a chain stay in a cache of 32 KiB, and the
+/// overhead of a step is small (with 512 values, a chain of eight steps took a fifth longer).
 const BLOCK: usize = 1024;
 
-/// Block size of a program without registers. Nothing has to stay in a cache, and with 1024 values the overhead of a
-/// step is a fifth of the time of a negation.
+/// Block size of a program without registers. Nothing has to stay in a cache, and in blocks of 1024 values a fifth of
+/// the time of a negation would be the overhead of its step.
 const BLOCK_WITHOUT_REGISTERS: usize = 16 * BLOCK;
 
-/// Minimum line length of a repeated input at which blocks are split instead of copying it: starting a step costs about
-/// as much.
+/// Minimum line length of a repeated input that is used in place, with blocks that end at the ends of lines. Shorter
+/// lines are copied: starting a step costs about as much as copying this many values.
 const SHORTEST_LINE: usize = 128;
 
 thread_local! {
     static REGISTERS: RefCell<Vec<Register>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A row of values between steps, aligned to a cache line. Seven cheap steps on 1024 x 1024 values take 1.50 ms if
-/// vectors cross lines, and 0.53 ms aligned.
+/// A row of values between steps, aligned to a cache line. Seven cheap steps on 1024 x 1024 values take 0.53 ms, and
+/// 1.50 ms if vectors cross cache lines.
 type Register = Vec<RegisterLine>;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -56,29 +56,29 @@ struct RegisterLine([u32; 16]);
 /// A program with the memory of its inputs.
 pub(crate) struct Running<'a> {
     program: &'a ElementwiseProgram,
-    /// Whole memories; inputs begin at their offsets.
+    /// The whole memory of each input; the input begins at its offset.
     inputs: SmallVec<[&'a [u8]; 4]>,
     /// Where the values of each step are.
     homes: SmallVec<[Home; 8]>,
     registers: usize,
-    /// The step whose words are stored, if the last step only casts them to a type with the same words.
+    /// The step whose floats are stored, if the last step only casts them and the store can perform that cast.
     stored: Option<u16>,
-    /// Line lengths that no block may cross.
+    /// Lengths of lines whose ends no block may cross.
     lines: SmallVec<[usize; 2]>,
 }
 
 /// Where the values of a step are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Home {
-    /// In a register, which is reused after the last read.
+    /// In a register, which another step uses after the last read.
     Register(usize),
-    /// In memory, directly usable from the first to the last.
+    /// In memory, all contiguous.
     Memory,
-    /// In memory, directly usable within a line: contiguous, or one value for the whole line.
+    /// In memory, in lines: the values of a line are contiguous, or the line is one repeated value.
     Line,
-    /// All the same: these bits.
+    /// All values are the same and have these bits.
     One(u32),
-    /// Nowhere: the following cast reads the input itself, as floats.
+    /// Nowhere: the cast that follows reads the input itself, as floats.
     ReadByCast,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Running<'a> {
         self.run(start, out.len() / self.program.out.bytes(), &[], &mut Sink::Bytes(out, self.program.out));
     }
 
-    /// Finishes the results of a kernel in place; `start` is the index of the first.
+    /// Finishes the results of a kernel in place; `start` is the index of the first result.
     pub(crate) fn end(&self, start: usize, values: &mut [f32]) {
         // One block at a time, because results overwrite the given values.
         let mut given = [0; BLOCK];
@@ -139,7 +139,8 @@ impl<'a> Running<'a> {
                 home = Some(Home::Register(register));
             }
             self.homes.push(home.unwrap_or(Home::Memory));
-            // Only after its own register is chosen: a step does not write where it reads.
+            // The arguments' registers are freed only after the step's own register is chosen, because a step must not
+            // write to a register that it reads.
             for used in step.act.uses() {
                 if let (Home::Register(register), true) =
                     (self.homes[usize::from(used)], last_use[usize::from(used)] == at)
@@ -158,7 +159,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Where an input can be used directly, if it can.
+    /// Where the values of an input are, if they can be used in place.
     fn home_of_input(&mut self, number: usize) -> Option<Home> {
         let ProgramInput { dtype, offset, walk } = &self.program.inputs[number];
         match walk {
@@ -180,7 +181,7 @@ impl<'a> Running<'a> {
 
     fn run(&self, start: usize, count: usize, given: &[u32], sink: &mut Sink<'_>) {
         REGISTERS.with_borrow_mut(|registers| {
-            // One more than the steps need: for results on their way to the output.
+            // One more register than the steps need, for results that must be converted before they are stored.
             if registers.len() <= self.registers {
                 registers.resize_with(self.registers + 1, || vec![RegisterLine::zeroed(); BLOCK / 16]);
             }
@@ -197,7 +198,8 @@ impl<'a> Running<'a> {
         });
     }
 
-    /// Computes the requested values `done`; the first requested value has index `start`.
+    /// Computes one block: the values whose positions among the requested values are `done`. The first of them is value
+    /// `start` of the program's output.
     fn block(
         &self,
         registers: &mut [Register],
@@ -212,7 +214,7 @@ impl<'a> Running<'a> {
             self.program.steps.split_last().expect("a program has a last step, which makes its values");
         for (step, home) in before.iter().zip(&self.homes) {
             if let Home::Register(register) = *home {
-                // Never one of the step's own arguments, so it can be taken out while the others are read.
+                // The register is never one of the step's arguments, so it can be taken out while they are read.
                 let mut own = std::mem::take(&mut registers[register]);
                 let out = &mut cast_slice_mut(&mut own)[..length];
                 self.step(step, registers, &block, out);
@@ -229,7 +231,7 @@ impl<'a> Running<'a> {
         {
             return sink.store(&done, DType::F32, row);
         }
-        // Values stored as halves are rounded by the store.
+        // No `round` here: storing values as f16 rounds them.
         let mut own = std::mem::take(&mut registers[self.registers]);
         let out = &mut cast_slice_mut(&mut own)[..length];
         self.step(last, registers, &block, out);
@@ -299,14 +301,14 @@ impl<'a> Running<'a> {
 
 /// Values that go through all steps together.
 struct Block<'a> {
-    /// The index of its first value.
+    /// The index of the block's first value.
     start: usize,
     length: usize,
     /// The results of a kernel that the program finishes.
     given: &'a [u32],
 }
 
-/// Rounds the results of a step to its type, if they may have more precision.
+/// Rounds the results of a step to f16 if that is the step's type and they may have more precision.
 fn round(step: &ProgramStep, out: &mut [u32]) {
     if step.dtype == DType::F16 && !matches!(step.act, Instruction::Input(_) | Instruction::Constant(_)) {
         rows::round_to_half(out);
@@ -325,7 +327,7 @@ impl RowValues for Running<'_> {
 enum Sink<'a> {
     /// Memory, in the type of the program.
     Bytes(&'a mut [u8], DType),
-    /// Floats, for any type.
+    /// Floats, to which results of any type are converted.
     Floats(&'a mut [u32], DType),
 }
 
@@ -338,7 +340,7 @@ impl Sink<'_> {
         }
     }
 
-    /// The output for words that are stored unchanged.
+    /// The part of the output for these values, if words are stored unchanged.
     fn place(&mut self, range: &std::ops::Range<usize>) -> Option<&mut [u32]> {
         match self {
             _ if !self.is_direct() => None,

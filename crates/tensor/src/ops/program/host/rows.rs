@@ -20,7 +20,7 @@ pub(super) enum Arg<'a> {
 }
 
 impl<'a> Arg<'a> {
-    /// Computes a row of results, or a single one if all are the same.
+    /// Computes a row of results. If the argument is a single value, computes one result and repeats it.
     pub(super) fn with(self, out: &mut [u32], compute: impl FnOnce(&[u32], &mut [u32])) {
         match self {
             Arg::Row(row) => compute(row, out),
@@ -32,7 +32,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// A part of it as a row; `room` is used if it is a single value.
+    /// A part of the argument as a row; `room` is filled if the argument is a single value.
     fn part(self, start: usize, room: &'a mut [u32]) -> &'a [u32] {
         match self {
             Arg::Row(row) => &row[start..start + room.len()],
@@ -133,7 +133,7 @@ pub(super) fn binary(op: Binary, a: Arg<'_>, b: Arg<'_>, out: &mut [u32]) {
         Binary::Sub => both!(a, b => out, float, |x, y| (x - y).to_bits()),
         Binary::Mul => both!(a, b => out, float, |x, y| (x * y).to_bits()),
         Binary::Div => both!(a, b => out, float, |x, y| (x / y).to_bits()),
-        // Comparisons with NaN are false: a NaN in x stays, and a NaN in y is tested for.
+        // Comparisons with NaN are false, so a NaN in x stays; a NaN in y needs its own test.
         Binary::Min => both!(a, b => out, float, |x, y| (if (y < x) | y.is_nan() { y } else { x }).to_bits()),
         Binary::Max => both!(a, b => out, float, |x, y| (if (y > x) | y.is_nan() { y } else { x }).to_bits()),
         Binary::Pow if matches!(a, Arg::Row(a) if are_ordinary(cast_slice(a))) => {
@@ -169,10 +169,10 @@ fn power(x: f32, y: f32) -> f32 {
     if y == 0.0 || x == 1.0 { 1.0 } else { value }
 }
 
-/// Like [`power`] for an ordinary x, which has no sign.
+/// Like [`power`] for an x that is positive, finite and not subnormal.
 #[inline(always)]
 fn power_of_ordinary(x: f32, y: f32) -> f32 {
-    // If y is 0, so is the product, and e^0 is 1.
+    // If y is 0, the product is 0, and the result is e^0 = 1.
     let value = math::exp(y * math::log_of_ordinary(x));
     if x == 1.0 { 1.0 } else { value }
 }
@@ -210,7 +210,7 @@ pub(super) fn whole_binary(op: Binary, dtype: DType, a: Arg<'_>, b: Arg<'_>, out
     }
 }
 
-/// Takes words of `a` if those of `c`, masked, are not 0, otherwise of `b`.
+/// Takes the word of `a` where the word of `c`, masked, is not 0, and the word of `b` elsewhere.
 pub(super) fn select(mask: u32, [c, a, b]: [Arg<'_>; 3], out: &mut [u32]) {
     let mut room = [[0; BLOCK]; 3];
     for (block, out) in out.chunks_mut(BLOCK).enumerate() {
@@ -240,7 +240,8 @@ pub(super) fn cast(from: DType, to: DType, a: &[u32], out: &mut [u32]) {
     }
 }
 
-/// A float limited to two small integers and truncated; 0 for NaN. Every step has a vector instruction.
+/// A float, limited to the range between two small integers and truncated; 0 for NaN. Every operation has a vector
+/// instruction.
 #[inline(always)]
 fn cut(x: f32, least: f32, most: f32) -> u32 {
     let x = if x > most { most } else { x };

@@ -8,7 +8,7 @@ fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 7919 + seed * 31) % 1013) as f32 - 500.0).collect()
 }
 
-/// The value at index `at` of `shape`, of a tensor that broadcasts to it.
+/// The value at index `at` of a tensor that is broadcast from the shape `of` to `shape`.
 fn repeated(values: &[f32], of: &[usize], shape: &[usize], at: usize) -> f32 {
     let (mut rest, mut place, mut stride) = (at, 0, 1);
     let missing = shape.len() - of.len();
@@ -58,7 +58,7 @@ fn whatever_is_repeated_along_whichever_axis_is_that_of_a_plain_loop() {
                 let y = tensor(&context, &some, part, dtype);
                 let what = format!("{shape:?} by {part:?} of {dtype} on {threads}");
                 let sum = x.add(&y).unwrap().cast(DType::F32).unwrap().read::<f32>().unwrap();
-                // Halves of these sums are exact: they are below 2048.
+                // These sums are exact as f16, because they are below 2048.
                 let want: Vec<f32> = (0..count).map(|at| all[at] + repeated(&some, part, shape, at)).collect();
                 assert_eq!(sum, want, "{what}");
                 let chain = y.lazy().sub(&x).neg().add(&y).add(&y).cast(DType::F32);
@@ -112,7 +112,7 @@ fn minima_maxima_and_choices_are_those_of_numpy_with_nan_and_either_zero() {
     let chosen = x.select(&y, 7.0).unwrap().read::<f32>().unwrap();
     for at in 0..49 {
         let (x, y) = (one[at], two[at]);
-        // The first of equal values, bit by bit.
+        // Of equal values (0 and -0) the first is the result, so the bits must match.
         let (small, large) = if y < x { (y, x) } else { (x, if y > x { y } else { x }) };
         if x.is_nan() || y.is_nan() {
             assert!(least[at].is_nan() && most[at].is_nan(), "{x} and {y}");

@@ -1,4 +1,4 @@
-//! A node that waits for memory: the call to repeat, and what is missing until then.
+//! A node that waits for memory: the call to repeat, and the memory that is missing.
 //!
 //! The lane waits and fires the node again. Meanwhile the frame of the call counts as held, and the other inputs stay
 //! as they were.
@@ -18,7 +18,7 @@ use super::{Fired, Node};
 pub(super) struct NodeMemory {
     /// Its owner number in the pool's ledger.
     pub(super) owner: Owner,
-    /// Bytes that it leaves to downstream nodes.
+    /// Bytes that the node leaves to downstream nodes.
     pub(super) leave_bytes: u64,
     /// The frame to reserve before a source is called, because a source cannot be called twice for one frame.
     pub(super) aside: Option<Meta>,
@@ -54,7 +54,7 @@ impl Node {
         (self.memory.owner, self.memory.leave_bytes)
     }
 
-    /// The memory it waits for.
+    /// The memory that the node waits for.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
         self.memory.short.as_ref()
     }

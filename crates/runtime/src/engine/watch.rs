@@ -1,6 +1,6 @@
 //! Observes a pipeline while its lanes run on other threads: shared handles to the counters of nodes, links and pools.
 //!
-//! Sums over them are computed in [`super::account`] and [`super::snapshot`].
+//! Sums over these counters are computed in [`super::account`] and [`super::snapshot`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Device times: attributes each part of a submission to a node and a frame.
 //!
-//! A recording is a list of acts, such as dispatches and uploads. The device lane notes after each node how many acts
-//! the recording has. A part of a submission belongs to the node that recorded the part's acts. The sum of a node's
-//! parts for one frame is one time in that node's histogram. Uploads and downloads count for their transfer nodes;
-//! copying in and out of staging memory on the host does not count. The times are measured by the player in
-//! `vramp_gpu`.
+//! A recording is a list of commands, such as dispatches and uploads, which are called acts here. The device lane notes
+//! after each node how many acts the recording has. A part of a submission belongs to the node that recorded the part's
+//! acts. The sum of a node's parts for one frame is one time in that node's histogram. Uploads and downloads count for
+//! their transfer nodes; copying in and out of staging memory on the host does not count. The times are measured by the
+//! player in `vramp_gpu`.
 //!
 //! If only the total time of several parts is known, it is recorded for the segment alone: each node's time is then
 //! null rather than a guess. An example is a pass of several kernels with timestamps only before and after the pass.

@@ -1,7 +1,7 @@
 //! Counter readings at growing frame counts, for steady-state averages.
 //!
-//! Steady state is the second half of a run whose length is not known beforehand. Each reading is an eighth further on
-//! than the previous one. The memory for all readings is allocated at the start.
+//! Steady state is the second half of a run whose length is not known beforehand. The frame count of each reading is an
+//! eighth higher than that of the previous reading. The memory for all readings is allocated at the start.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Milestones<T> {

@@ -189,7 +189,7 @@ mod tests {
     fn a_slipping_clock_leaves_no_frame_out_and_does_not_flood() {
         let mut clock = Clock::slipping(rate("25"), rate("100"));
         let mut fired = Vec::new();
-        // A stall of a second after frame 4.
+        // A stall of a second after the fourth frame.
         for ms in (0..40).chain(1040..1100) {
             if let Paced::Fire(tick) = clock.ask(Duration::from_millis(ms)) {
                 fired.push((ms, tick.number, tick.pts_ns / 1_000_000));

@@ -272,8 +272,8 @@ impl Call<'_> {
         self.context.is_ending()
     }
 
-    /// The frame at an input: the lead's own, or the newest up to the lead's time at any other input. `None` if none
-    /// has come.
+    /// The frame at an input. At the lead it is the frame of this call; at any other input, the newest frame up to the
+    /// lead's time. `None` if no frame has come.
     pub fn input(&self, port: usize) -> Option<&Frame> {
         self.inputs.get(port)?.as_ref()
     }
@@ -365,8 +365,8 @@ pub trait PixelHandler: Send {
     /// The kernels in order: at most one head, before any function. Called once.
     fn parts(&self) -> Vec<Part>;
 
-    /// Called before each frame if the head reads several images: their sizes, the source's first, and the index of the
-    /// lead. An input on which no frame has come yet counts as one transparent pixel.
+    /// Called before each frame if the head reads several images, with the sizes of these images, the source's first,
+    /// and the index of the lead. An input on which no frame has come yet counts as one transparent pixel.
     fn pictures(&mut self, sizes: &[Size], lead: usize) {
         let _ = (sizes, lead);
     }
@@ -387,8 +387,8 @@ pub trait PixelHandler: Send {
     }
 
     /// A replacement for this handler if the file it was made from has changed. Called before every frame; returns
-    /// `Some` once per change. This handler keeps running until the replacement's kernels are compiled. A faulty change
-    /// returns its error text.
+    /// `Some` once per change. This handler keeps running until the replacement's kernels are compiled. If the changed
+    /// file is faulty, returns the error text.
     fn successor(&mut self) -> Option<Result<Box<dyn PixelHandler>, String>> {
         None
     }

@@ -87,7 +87,7 @@ pub struct Setup<'a> {
     pub watch: bool,
 }
 
-/// Reads settings that have a value by their declaration. A missing value is an error, not a panic.
+/// Getters for settings whose declaration guarantees a value. A missing value is an error, not a panic.
 impl Setup<'_> {
     /// An integer setting, converted to `T`.
     pub fn int<T: TryFrom<i64>>(&self, key: &str) -> Result<T, HandlerError> {

@@ -122,7 +122,7 @@ impl DeviceHistory {
         state.recoveries.push(recovered);
     }
 
-    /// A device is in use again.
+    /// Records that a device is in use again.
     pub(crate) fn back(&self, device: Device) {
         let mut state = self.lock();
         state.seat(Some(device));

@@ -36,10 +36,10 @@ pub struct LanePlayer {
     ending: VecDeque<AwaitedResult<()>>,
     /// The last submission; initially one that counts as finished.
     last: Played,
-    /// The segment whose recording is to be played, and the frames that its first node has taken.
+    /// The segment whose recording is to be played, and the number of frames that the segment's first node has taken.
     recorded: Option<(usize, u64)>,
     kept: PlaybackTotals,
-    /// A download that waits for host memory, and the index of its next frame.
+    /// A readback that waits for host memory, and the index of the next download in it.
     come: Option<(Arrived, usize)>,
     short: Option<Shortage>,
 }
@@ -51,7 +51,8 @@ struct SegmentCount {
     /// Number of the segment's frames per frame of the fastest source.
     share: f64,
     frames: u64,
-    /// Frames that its first node had taken at the last play; `None` after a time without a device.
+    /// Number of frames that the segment's first node had taken when the segment was last played; `None` after a time
+    /// without a device.
     seen: Option<u64>,
     counters: Counters,
     milestones: Milestones<Counters>,
@@ -87,7 +88,7 @@ impl LanePlayer {
         lane_player
     }
 
-    /// Continues the totals on another player.
+    /// A lane player that continues these totals with another player.
     pub(crate) fn again(player: Player, kept: PlaybackTotals) -> LanePlayer {
         let last = Played { submission: 0, ticket: None, timed: false };
         let segments = kept.segments.into_iter().map(|own| SegmentCount { seen: None, ..own }).collect();

@@ -1,4 +1,5 @@
-//! Device times: attributes each part of a submission to a node and a frame.
+//! Device times: attributes the time of each part of a submission to a node and a frame. A part is a dispatch, a whole
+//! pass, or a transfer.
 //!
 //! A recording is a list of commands, such as dispatches and uploads, which are called acts here. The device lane notes
 //! after each node how many acts the recording has. A part of a submission belongs to the node that recorded the part's
@@ -8,8 +9,8 @@
 //!
 //! If only the total time of several parts is known, it is recorded for the segment alone: each node's time is then
 //! null rather than a guess. An example is a pass of several kernels with timestamps only before and after the pass.
-//! `gpu_ms` of the report adds up the segments of a frame; `gpu_busy` is the share of the run in which the device
-//! worked for this run. Buffers are reused, so that steady recording does not allocate.
+//! `gpu_ms` of the report adds up the segments of a frame; `gpu_busy` is the share of the run's time in which the
+//! device worked for the run. Buffers are reused, so that steady recording does not allocate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -7,7 +7,8 @@
 //! Device work per frame is exact. The device's counters are read before and after a segment's recording is played
 //! (turned into a submit), and the difference is divided by the number of frames that entered the segment. If the whole
 //! device were counted instead, frames in flight would blur the figures, and 1.003 submits per frame could hide a real
-//! second submit. The work of a segment after `every n=10` counts a tenth.
+//! second submit. The work of a segment after `every n=10` is multiplied by a tenth, because only one frame in ten
+//! reaches that segment.
 //!
 //! Invariant, for graphs without forks: every frame that came in went out, was filtered, failed, was dropped, or is
 //! still in flight.

@@ -6,9 +6,9 @@
 //!
 //! **Stop and finish.** [`Stopper::stop`] (Ctrl-C) drops queued frames and counts them as `stopped`.
 //! [`Stopper::finish`] (`--seconds`) ends the sources and lets frames in flight arrive. If the run has not failed,
-//! `stop` is called on every handler whose stream has ended; there a sink gives its file the final name. On every other
-//! handler `stop_early` is called: a file sink then leaves an older file of that name unchanged and keeps its own file
-//! beside it (`partial_files` of the report). [`Stopper::end`] (`q` in `vramp top`) also stops at once, but as the
+//! `stop` is called on every handler whose stream has ended; a file sink then gives its file the final name. On every
+//! other handler `stop_early` is called: a file sink then leaves an older file of that name unchanged and keeps its own
+//! file beside it (`partial_files` of the report). [`Stopper::end`] (`q` in `vramp top`) also stops at once, but as the
 //! intended end of the run: `stop` is called on all handlers.
 //!
 //! **When sizes change.** A folder of images of mixed sizes is one stream. Frames carry their sizes, kernels read sizes

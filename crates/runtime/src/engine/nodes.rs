@@ -26,7 +26,7 @@ const WHAT_RUNS: &str = "`vramp inspect` lists what runs";
 /// A planned handler with the content of its ports.
 pub(super) struct Planned<'a> {
     pub(super) handler: &'a PlannedHandler,
-    /// As the user wrote it; `None` for converters that the planner inserted.
+    /// The handler as the user wrote it; `None` for converters that the planner inserted.
     written: Option<&'a Handler>,
     inputs: Vec<Option<Content>>,
     pub(super) outputs: Vec<Option<Content>>,

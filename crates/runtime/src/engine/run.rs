@@ -4,24 +4,24 @@
 //! **Threads.** A lane is a list of nodes that run one after another. Each lane that waits for the outside (files,
 //! pipes) has its own thread. Lanes that compute on the host run *inside* a rayon pool. The device lane runs there too,
 //! on an extra thread, because it computes on the host if its device is lost. `broadcast` runs on every thread of the
-//! pool: the first ones take a lane each and keep it, the others compute rows. There are two reasons for `broadcast`.
-//! Spreading rows from a pool's own thread allocates nothing, while `install` from outside and `scope` allocate. And if
-//! lanes were jobs of the pool, a thread whose lane waits for its rows could pick up a second lane, and the first lane
-//! would then have to wait until the second ends. With `--threads 1` there is no pool, and every lane has its own
-//! thread. On the web and in the harness there are no threads: [`Engine::step`] lets every lane take one step. Lanes
-//! share only links and wake signals.
+//! pool: the first threads take a lane each and keep it, and the other threads compute rows. There are two reasons for
+//! `broadcast`. Spreading rows from a pool's own thread allocates nothing, while `install` from outside and `scope`
+//! allocate. And if lanes were jobs of the pool, a thread whose lane waits for its rows could pick up a second lane,
+//! and the first lane would then have to wait until the second ends. With `--threads 1` there is no pool, and every
+//! lane has its own thread. On the web and in the harness there are no threads: [`Engine::step`] lets every lane take
+//! one step. Lanes share only links and wake signals.
 //!
-//! **Failures.** If a source fails that is alone in its lane, its stream ends: the frames it has sent arrive, and then
+//! **Failures.** If a source that is alone in its lane fails, its stream ends: the frames it has sent arrive, and then
 //! the run ends with the error. Any other failure stops the run. Handlers start on their lanes, because starting may
 //! wait for files or pipes too. A handler that does not return within a second of a stop is named in the error, and its
 //! thread is abandoned, since Rust cannot end a thread. The other lanes are finished all the same.
 //!
-//! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most run kernels
-//! asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs kernels
-//! inside the submitting call, so the caller's thread checks how long that call has lasted. For the same reason, the
-//! first run of each kernel is on a separate thread. A device that hangs counts as lost, and its handles are leaked on
-//! purpose, because freeing them would wait for the kernel. The run does not wait for a lane that is stuck inside the
-//! driver, so that lane cannot continue on the CPU; the other lanes are finished.
+//! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most drivers run
+//! kernels asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs
+//! kernels inside the submitting call, so the caller's thread checks how long that call has lasted. For the same
+//! reason, the first run of each kernel is on a separate thread. A device that hangs counts as lost, and its handles
+//! are leaked on purpose, because freeing them would wait for the kernel. The run does not wait for a lane that is
+//! stuck inside the driver, so that lane cannot continue on the CPU; the other lanes are finished.
 //!
 //! Invariant: a stopped run returns within a second, whatever its handlers do.
 
@@ -257,8 +257,8 @@ impl Engine {
             let lanes: Vec<Mutex<Option<(usize, Lane)>>> =
                 computing.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
             let work = Box::new(move || {
-                // The first threads take a lane each and keep it; the others compute rows. If lanes were jobs, a lane
-                // that waits for rows could pick up another lane.
+                // The first threads take a lane each and keep it; the others compute rows. If lanes were jobs, a thread
+                // whose lane waits for rows could pick up another lane.
                 pool.broadcast(|context| {
                     let lane = lanes.get(context.index());
                     let lane = lane.and_then(|lane| lane.lock().unwrap_or_else(PoisonError::into_inner).take());

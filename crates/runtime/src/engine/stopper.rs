@@ -15,7 +15,7 @@ pub struct Stopper {
 
 impl Stopper {
     /// Interrupts the run: queued frames are dropped and counted. Files contain the frames so far. A file that would
-    /// replace an older one is left beside the older one.
+    /// replace an older file is left beside that older file.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.wake_all();

@@ -19,7 +19,7 @@ use crate::node::Node;
 /// Links inside a lane have planned depth 0, but a node needs one slot to send to.
 const INLINE: usize = 1;
 
-/// Connects the nodes, one per unit of the plan, by its rings.
+/// Connects the nodes, one per unit of the plan, by the plan's rings.
 pub(super) fn connect(plan: &Plan, nodes: &mut [Node], signals: &[WakeSignal]) -> Vec<LinkObserver<Frame>> {
     let signal = |unit: usize| &signals[plan.units[unit].lane];
     let one = |ring: &PlannedRing| {

@@ -26,11 +26,11 @@ pub struct Meta {
     pub number: u64,
     pub format: Format,
     pub size: Size,
-    /// How luma and chroma are interpreted, if the format has any.
+    /// How luma and chroma are interpreted, if the format has them.
     pub yuv: Yuv,
     /// Field order of this frame, in a stream with mixed interlacing: the letters found by the source.
     pub fields: Option<[u8; 3]>,
-    /// Measured when its source sent it.
+    /// Measurements taken when the source sent the frame.
     pub birth: Birth,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct FrameStore {
     /// The shelf to return to. If its pool is gone, the memory is freed.
     pub(crate) shelf: Weak<SizeShelf>,
     pub(crate) index: usize,
-    /// Number of frames that refer to it. At 0 it returns to its shelf.
+    /// Number of frames that refer to this memory. At 0 the memory returns to its shelf.
     pub(crate) holders: AtomicU32,
     /// How often it was lent; distinguishes successive frames in the same memory.
     pub(crate) generation: AtomicU64,

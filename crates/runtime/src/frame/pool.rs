@@ -30,7 +30,7 @@ const KEEP_EACH: usize = 10;
 /// Left to the rest of the process when memory is reserved ahead.
 const HEADROOM_BYTES: u64 = 512 << 20;
 
-/// Lends memory for frames. Clones share the memory; each has its own owner for the ledger.
+/// Lends memory for frames. Clones share the memory; each clone lends for its own owner in the ledger.
 #[derive(Debug, Clone)]
 pub struct FramePool {
     shared: Arc<PoolShared>,
@@ -45,10 +45,10 @@ pub struct Owner(pub(crate) u32);
 /// Why no memory was lent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// The budget does not allow the loan now. When frames are returned, it may.
+    /// The budget does not allow the loan now, but may allow it after frames are returned.
     #[error("{needed} bytes are needed and {available} of {budget} are free; {lent} frames are held")]
     OverBudget { needed: u64, available: u64, budget: u64, lent: u64 },
-    /// The system refuses the memory now. When frames are returned, their memory can be used.
+    /// The system refuses the memory now, but the memory of returned frames may be used later.
     #[error("{needed} bytes of host memory are needed, and the system refuses them; {lent} frames are held")]
     Scarce { needed: u64, budget: u64, lent: u64 },
     /// The system refuses the memory, all free memory was released, and no held frame will be returned.
@@ -203,7 +203,7 @@ impl FramePool {
         self.lock().aim_bytes = Some(bytes);
     }
 
-    /// Lends memory for a frame. Its bytes are undefined.
+    /// Lends memory for a frame. The frame's bytes are undefined.
     pub fn lend(&self, meta: Meta) -> Result<Frame, PoolError> {
         self.lend_leaving(meta, 0)
     }

@@ -14,7 +14,7 @@ use super::{FusedUnit, NOTHING_YET};
 
 impl FusedUnit {
     pub(super) fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
-        // All memory before the source is taken, so that the call can be repeated if memory is short.
+        // All memory is requested before the source is taken, so that the call can be repeated if memory is short.
         let extra_inputs = self.extra_inputs(call, sizes)?;
         let nothing = match self.ports.source {
             Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),

@@ -1,5 +1,5 @@
-//! Joins the parts of several handlers into one kernel recipe: functions before the head, the head, functions after it,
-//! and the stored formats on both sides.
+//! Joins the parts of several handlers into one kernel recipe: the head, which produces pixels, the functions before
+//! and after the head, which change pixels, and the stored formats of input and output.
 //!
 //! Nothing is compiled here. `places` are in the order in which handlers write their parameters.
 

@@ -83,7 +83,7 @@ impl Busy {
         }
     }
 
-    /// The memory it waits for.
+    /// The memory that the lane waits for.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         if self.waits.load(Ordering::Acquire) != FOR_MEMORY {
@@ -252,8 +252,8 @@ impl Lane {
         }
     }
 
-    /// Fires nodes without a device. A host lane has one segment. The device lane without its device may have several;
-    /// the latest that can move fires first.
+    /// Fires nodes without a device. A host lane has one segment. The device lane without its device may have several
+    /// segments; the latest segment that can move fires first.
     fn step_host(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, context, busy, slow, .. } = self;
         let (mut over, mut wait) = (true, None::<Duration>);
@@ -371,7 +371,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The memory it waits for.
+    /// The memory that the lane waits for.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
         let delivering = self.player.as_ref().and_then(LanePlayer::shortage);
         delivering.or_else(|| self.nodes().find_map(Node::shortage))

@@ -11,12 +11,12 @@
 //! - **On the CPU.** A fused unit has its host implementation from the start, so there is nothing to prepare:
 //!   `leave_device` drops the kernels, transfers pass frames on, and the same nodes fire in the same order. Because the
 //!   device lane may have to compute on the host, it runs on a thread of the row pool. A second plan with its own lanes
-//!   and groups would fuse a little differently, and would have to take over frames and states. The same nodes can
-//!   switch between two frames.
+//!   and groups is not made: it would fuse a little differently, and would have to take over frames and states. The
+//!   same nodes can switch between two frames.
 //!
 //! The lane also continues on the CPU after several losses in quick succession, or if no device can be opened. Then,
 //! after a pause of a second, another thread opens a device and compiles the kernels on it; if that fails, the next
-//! pause is twice as long. When that succeeds, the lane returns to the device, and nodes upload frames that are on the
+//! pause is twice as long. Once the device is ready, the lane returns to it, and nodes upload frames that are on the
 //! host by then when they need them. A device without memory and a kernel over its time limit count as losses as well,
 //! but then the lane does not return to a device: the same frame would fail in the same way. A device that hangs is
 //! leaked, because dropping it can hang.
@@ -71,7 +71,7 @@ pub(crate) struct RecoveryState {
     paused: Option<(Duration, Duration)>,
     /// How many of the frames lost by nodes have been reported so far.
     reported: u64,
-    /// Totals of the lost device.
+    /// Playback totals of the lost device.
     kept: Option<PlaybackTotals>,
     #[cfg(not(target_arch = "wasm32"))]
     way_back: Option<WayBack>,
@@ -109,7 +109,7 @@ impl RecoveryState {
         }
     }
 
-    /// Totals of the lost device.
+    /// Playback totals of the lost device.
     pub(super) fn kept(&self) -> Option<&PlaybackTotals> {
         self.kept.as_ref()
     }

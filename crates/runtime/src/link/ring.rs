@@ -1,4 +1,4 @@
-//! The bounded queue of a link: slots in order of time, with a policy for when it is full.
+//! The bounded queue of a link: slots in order of time, with a policy for a full queue.
 //!
 //! A ring never blocks and wakes no thread; [`super::LinkSender`] and [`super::LinkReceiver`] wake the lanes at its
 //! ends.

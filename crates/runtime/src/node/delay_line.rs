@@ -7,7 +7,7 @@
 //! **Downloads.** A download is recorded now and arrives some submits later. The node holds the slot of the frame and
 //! counts the room for the frame as taken. Frames leave in the order in which they were requested.
 //!
-//! The node sends the oldest slot when it is complete and due. Empty slots count like any other.
+//! The node sends the oldest slot when it is complete and due. Empty slots count like any other slot.
 
 use std::collections::VecDeque;
 

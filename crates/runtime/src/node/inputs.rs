@@ -127,7 +127,8 @@ impl Inputs {
         Some(lead.link.look(LeadView::of))
     }
 
-    /// Takes the lead's oldest slot, or returns its state if it has none; `None` if it is not linked.
+    /// Takes the lead's oldest slot, or returns the state of the lead if it has no slot; `None` if the lead is not
+    /// linked.
     pub(crate) fn take_or_look(&self) -> Option<Result<StreamSlot<Frame>, LeadView>> {
         let lead = self.ports.get(self.lead)?.as_ref()?;
         Some(lead.link.take_or(LeadView::of))

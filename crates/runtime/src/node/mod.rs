@@ -59,7 +59,7 @@ pub enum Fired {
     Moved,
     /// Nothing can move until a slot arrives or a link has room.
     Stuck,
-    /// Waits for memory; nothing was taken from the inputs.
+    /// Waits for memory and must be fired again; no frame is lost.
     Starved,
     /// The next frame of a source is due after this long.
     Wait(Duration),
@@ -85,7 +85,7 @@ pub struct Node {
     outputs: Vec<Vec<LinkSender<Frame>>>,
     /// By input: whether the end of that input ends the node, as the end of the lead does.
     ends_with: Vec<bool>,
-    /// By input: the member it belongs to.
+    /// By input: the member that reads it.
     input_of: Vec<usize>,
     clock: Option<Clock>,
     pace: SourcePace,
@@ -252,7 +252,7 @@ impl Node {
             Paced::Wait(wait) => return Fired::Wait(wait),
             Paced::Fire(tick) => tick,
         };
-        // A generator that other handlers are fused to has inputs too, but none of them leads.
+        // A generator with other handlers fused to it has inputs too, but none of these inputs leads.
         let certain = self.inputs.are_certain(tick.pts_ns);
         let moved = self.inputs.advance(Some(tick.pts_ns));
         // A watermark sent before the frame is made must not be later than the stream's end, so the end is checked

@@ -15,7 +15,7 @@ use crate::node::inputs::Watermark;
 use super::{Fired, Node};
 
 impl Node {
-    /// Sends a slot, or holds it back and sends those that have been held long enough.
+    /// Sends a slot, or holds it back and sends the slots that have been held long enough.
     pub(super) fn hold_or_send(&mut self, slot: StreamSlot<Frame>) {
         if self.delay == 0 && self.held.is_empty() {
             self.send_everywhere(slot);

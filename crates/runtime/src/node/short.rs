@@ -35,14 +35,14 @@ struct Again {
 }
 
 impl Node {
-    /// Sets its owner number and the host bytes that it leaves to downstream nodes.
+    /// Sets the node's owner number and the host bytes that it leaves to downstream nodes.
     #[must_use]
     pub(crate) fn remembered_as(mut self, owner: Owner, leave_bytes: u64) -> Node {
         (self.memory.owner, self.memory.leave_bytes) = (owner, leave_bytes);
         self
     }
 
-    /// Reserves memory for a source's frames before it is called.
+    /// Reserves memory for a source's frames before the source is called.
     #[must_use]
     pub(crate) fn setting_aside(mut self, meta: Option<Meta>) -> Node {
         self.memory.aside = meta.filter(|_| !self.handler.can_repeat());
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// After a call: keeps it for repetition if memory was short and the frame was not taken.
+    /// Keeps a finished call for repetition if memory was short and the frame was not taken.
     pub(super) fn keep_call(&mut self, now: Now, outcome: &Result<Flow, HandlerError>) {
         self.memory.short = None;
         if let Err(error) = outcome {

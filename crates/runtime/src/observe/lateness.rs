@@ -2,11 +2,11 @@
 //!
 //! A frame is late if it comes to a sink more than half a period after it was due, or if the sink's frames of the last
 //! second took a twentieth more time than planned. The sink is rarely the cause. Lanes work at the same time, so the
-//! slowest of the lanes that the sink waits for is the cause: its frames pass these lanes, or the lanes hold the
-//! producers of its frames back through a lossless link. The device counts as a stage of its own, beside the lane that
-//! records for it. Of the slowest stage, the node that has recently taken the most time is named, at most once a
-//! second, with its time per frame. A source that waits for its file counts with the time of its call like any other
-//! node.
+//! slowest lane that the sink waits for is the cause. A sink waits for the lanes that its frames pass, and for the
+//! lanes that hold the producers of its frames back through a lossless link. The device counts as a stage of its own,
+//! beside the lane that records for it. Of the slowest stage, the node that has recently taken the most time is named,
+//! at most once a second, with its time per frame. A source that waits for its file counts with the time of its call
+//! like any other node.
 //!
 //! Nodes write the times and lanes report late frames; nothing here steers the run.
 

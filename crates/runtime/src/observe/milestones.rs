@@ -32,8 +32,8 @@ impl<T: Copy> Milestones<T> {
         self.next
     }
 
-    /// The reading from which the second half of a run of this many frames counts: the first at or after its middle.
-    /// `None` if the run was too short to have two halves.
+    /// The first reading at or after the middle of a run of this many frames, with which the second half begins. `None`
+    /// if the run was too short to have two halves.
     pub(crate) fn middle(&self, frames: u64) -> Option<(u64, T)> {
         let middle = self.readings.iter().find(|(at, _)| *at >= frames / 2 && *at > 0);
         middle.filter(|(at, _)| *at < frames).copied()

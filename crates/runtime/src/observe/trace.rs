@@ -135,7 +135,7 @@ impl Trace {
         }
     }
 
-    /// All tracks in the order in which lanes are planned, the device last.
+    /// All tracks in the order of the planned lanes. The device's track follows the track of the device lane.
     pub fn tracks(&self) -> Vec<TrackView> {
         lock(&self.tracks).iter().map(Track::view).collect()
     }

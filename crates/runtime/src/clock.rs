@@ -2,8 +2,8 @@
 //!
 //! The caller passes the time in, so that tests and the web can step the clock.
 //!
-//! A live source skips frames that were due during a stall. Any other paced source slips: no frame of a file is left
-//! out and none comes in a burst.
+//! A live source skips frames that were due during a stall. Any other paced source slips: a stall delays all later
+//! frames, so that no frame of a file is left out and none comes in a burst.
 //!
 //! Invariants: numbers only grow. Frames never come in a burst. A frame's time depends on its number alone.
 
@@ -46,7 +46,7 @@ enum Pacing {
     Free,
     /// At a rate; frames that were due during a stall are skipped.
     Skipping(Rate),
-    /// At a rate; a stall delays all later frames by its length, which adds up here.
+    /// At a rate; a stall delays all later frames. The second field is the sum of these delays.
     Slipping(Rate, Duration),
 }
 
@@ -56,7 +56,7 @@ impl Clock {
         Clock { rate, next: 0, before: None, pace: Pacing::Skipping(rate) }
     }
 
-    /// A clock that is always due. Frames carry the times of `rate` but come as fast as they are consumed.
+    /// A clock by which a frame is always due. Frames carry the times of `rate` but come as fast as they are consumed.
     pub fn free(rate: Rate) -> Clock {
         Clock { pace: Pacing::Free, ..Clock::paced(rate) }
     }
@@ -111,7 +111,7 @@ impl Clock {
     pub fn fired(&mut self, tick: &Tick, since_start: Duration) {
         (self.before, self.next) = (Some(tick.number), tick.number + 1);
         if let Pacing::Slipping(rate, late) = &mut self.pace {
-            // Less than a period late is jitter and may be caught up; only more counts as a stall.
+            // A delay of less than a period is jitter and may be caught up; only a longer delay counts as a stall.
             let behind = since_start.saturating_sub(due_at(*rate, tick.number) + *late);
             let period = due_at(*rate, 1);
             *late += behind.saturating_sub(period);
@@ -127,7 +127,7 @@ fn wait_until(due: Duration, since_start: Duration) -> Option<Duration> {
     due.checked_sub(since_start).filter(|wait| !wait.is_zero())
 }
 
-/// The newest frame that is due at a time.
+/// The number of the newest frame that is due at a time.
 fn number_at(rate: Rate, since_start: Duration) -> u64 {
     let frames = since_start.as_nanos() * u128::from(rate.num());
     u64::try_from(frames / (u128::from(rate.den()) * 1_000_000_000)).unwrap_or(u64::MAX)
@@ -189,7 +189,7 @@ mod tests {
     fn a_slipping_clock_leaves_no_frame_out_and_does_not_flood() {
         let mut clock = Clock::slipping(rate("25"), rate("100"));
         let mut fired = Vec::new();
-        // A stall of a second after frame 4.
+        // A stall of a second after the fourth frame.
         for ms in (0..40).chain(1040..1100) {
             if let Paced::Fire(tick) = clock.ask(Duration::from_millis(ms)) {
                 fired.push((ms, tick.number, tick.pts_ns / 1_000_000));

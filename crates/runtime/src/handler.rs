@@ -52,7 +52,7 @@ pub enum HandlerError {
     /// The device is lost and the handler cannot run on the host.
     #[error("it runs on the GPU only, and {trouble}")]
     NoTwin { trouble: Trouble },
-    /// The frame of a non-lead input went with the device, and the source of that input has ended.
+    /// The frame of a non-lead input was lost with the device, and the source of that input has ended.
     #[error(
         "input {input} was on the lost device and will bring no other frame; feed it from a source that \
          continues (`loop=true`), or keep it on the CPU (`--place`)"
@@ -180,9 +180,9 @@ pub trait FrameHandler: Send {
 
     /// Called for every frame of the lead input; for sources, whenever a frame is due.
     ///
-    /// If a call returns a memory error without having taken its frame, it is repeated with the same frame once memory
-    /// is available. So request memory before taking the frame. A source cannot be called twice; the runtime reserves
-    /// its memory before the call.
+    /// If a call returns a memory error without having taken its frame, the call is repeated with the same frame once
+    /// memory is available. So request memory before taking the frame. A source cannot be called twice for one frame;
+    /// the runtime reserves its memory before the call.
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError>;
 
     /// Called once after the last frame, also after an error or a stop. Files are finished here.
@@ -191,7 +191,7 @@ pub trait FrameHandler: Send {
     }
 
     /// Called instead of `stop` if the run failed or was interrupted before this handler had its last frame. Defaults
-    /// to `stop`. A file sink keeps the older file, leaves its own beside it and returns both names for
+    /// to `stop`. A file sink keeps the older file, leaves its own file beside it and returns both names for
     /// [`Report::partial_files`](crate::Report::partial_files).
     fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
         self.stop().map(|()| None)
@@ -238,7 +238,7 @@ pub trait FrameHandler: Send {
     fn forget_failure(&mut self) {}
 
     /// Whether a call at this time would return [`Flow::Ended`]. Called on sources with inputs before that call, at
-    /// most once per wait. The next call continues with what was found.
+    /// most once per wait. The next call of `process` continues with what this call has found.
     #[doc(hidden)]
     fn has_ended(&mut self, now: &Now) -> bool {
         let _ = now;
@@ -267,24 +267,25 @@ impl Call<'_> {
     }
 
     /// Whether the pipeline is ending. A source that waits for something outside, such as a pipe, polls this (the
-    /// built-in readers every 50 ms). A run waits one second for it and then abandons its thread.
+    /// built-in readers every 50 ms). A run waits one second for such a source and then abandons its thread.
     pub fn is_ending(&self) -> bool {
         self.context.is_ending()
     }
 
-    /// The frame at an input: the lead's own, or the newest up to the lead's time at any other input. `None` if none
-    /// has come.
+    /// The frame at an input. At the lead it is the frame of this call; at any other input, the newest frame up to the
+    /// lead's time. `None` if no frame has come.
     pub fn input(&self, port: usize) -> Option<&Frame> {
         self.inputs.get(port)?.as_ref()
     }
 
-    /// Takes ownership of the lead's frame, to pass it on or to edit it in place.
+    /// Takes ownership of an input's frame, to pass it on or to edit it in place.
     #[inline]
     pub fn take(&mut self, port: usize) -> Option<Frame> {
         self.inputs.get_mut(port)?.take()
     }
 
-    /// Lends host memory for a new frame. Its bytes are undefined; it gets the lead's number and time.
+    /// Lends host memory for a new frame. The bytes are undefined. When the frame is sent, it gets the lead's number
+    /// and time.
     pub fn lend(&self, format: Format, size: Size) -> Result<Frame, PoolError> {
         let meta = Meta::new(format, size);
         if let Some(frame) = self.context.take_aside(meta) {
@@ -364,8 +365,8 @@ pub trait PixelHandler: Send {
     /// The kernels in order: at most one head, before any function. Called once.
     fn parts(&self) -> Vec<Part>;
 
-    /// Called before each frame if the head reads several images: their sizes, the source's first, and the index of the
-    /// lead. An input that has brought nothing yet is one transparent pixel.
+    /// Called before each frame if the head reads several images, with the sizes of these images, the source's first,
+    /// and the index of the lead. An input on which no frame has come yet counts as one transparent pixel.
     fn pictures(&mut self, sizes: &[Size], lead: usize) {
         let _ = (sizes, lead);
     }
@@ -386,8 +387,8 @@ pub trait PixelHandler: Send {
     }
 
     /// A replacement for this handler if the file it was made from has changed. Called before every frame; returns
-    /// `Some` once per change. This handler keeps running until the replacement's kernels are compiled. A faulty change
-    /// returns its error text.
+    /// `Some` once per change. This handler keeps running until the replacement's kernels are compiled. If the changed
+    /// file is faulty, returns the error text.
     fn successor(&mut self) -> Option<Result<Box<dyn PixelHandler>, String>> {
         None
     }
@@ -404,7 +405,8 @@ pub struct ParamWriter<'a> {
     pub(crate) next: usize,
 }
 
-/// The destination of one part's parameters: its own range, or folded into a neighbour's.
+/// The destination of one part's parameters: the part's own range, or the range of a neighbour into which they are
+/// folded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParamPlace {
     pub(crate) part: vramp_kernels::ParamPart,

@@ -1,14 +1,15 @@
-//! The runtime: runs a plan. Handlers and the nodes around them, links, lanes, the clock, frame pools, and reports.
+//! The runtime, which runs a plan: handlers and the nodes around them, links, lanes, the clock, frame pools, and
+//! reports.
 //!
-//! The road through this crate: [`engine::Engine::build`] turns a plan into nodes, links and lanes. Lanes step their
-//! nodes; nodes fire handlers; links carry frames between them. [`observe`] counts and times all of it for the
+//! The way through this crate: [`engine::Engine::build`] turns a plan into nodes, links and lanes. Lanes step their
+//! nodes; nodes fire handlers; links carry frames between nodes. [`observe`] counts and times all of this for the
 //! [`Report`].
 //!
 //! The runtime does not know which handlers exist ([`Registry`] holds them). Pixels are computed by `vramp_kernels`,
 //! device commands are issued by `vramp_gpu`.
 //!
-//! Invariants: a frame's memory is never lent twice at a time. Nothing waits for a frame that will never come. Every
-//! frame that was sent is taken, dropped for a counted reason, or still queued.
+//! Invariants: the same memory is never lent to two frames at once. Nothing waits for a frame that will never come.
+//! Every frame that was sent is taken, dropped for a counted reason, or still queued.
 
 // The compiler proves that a lane is `Send` through all of wgpu, which is deeper than the default limit.
 #![recursion_limit = "256"]

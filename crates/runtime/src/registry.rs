@@ -1,7 +1,7 @@
-//! The registry: for every kind of handler its entry, the function that makes one, and the functions that read its
-//! files for the planner ([`SourceProbe`]).
+//! The registry. It holds, for every kind of handler, the entry, the function that makes a handler of that kind, and
+//! the functions that read its files for the planner ([`SourceProbe`]).
 //!
-//! Preparing a pipeline makes the handlers, once per handler of its graph. There is no global registry: it is a value.
+//! Preparing a pipeline makes each handler of its graph once. There is no global registry; a registry is a value.
 //!
 //! Invariants: a kind's entry is in the catalogue. A kind without a maker can only be planned.
 
@@ -32,8 +32,8 @@ impl Worker {
     }
 }
 
-/// What a maker may return: a [`FrameHandler`], a [`PixelHandler`], or a [`Worker`] if it may be either. `Kind` is
-/// inferred.
+/// What a maker may return: a [`FrameHandler`], a [`PixelHandler`], or a [`Worker`] if the maker may return either.
+/// `Kind` is inferred.
 pub trait IntoWorker<Kind> {
     fn into_worker(self) -> Worker;
 }
@@ -87,7 +87,7 @@ pub struct Setup<'a> {
     pub watch: bool,
 }
 
-/// Reads settings that have a value by their declaration. A missing value is an error, not a panic.
+/// Getters for settings whose declaration guarantees a value. A missing value is an error, not a panic.
 impl Setup<'_> {
     /// An integer setting, converted to `T`.
     pub fn int<T: TryFrom<i64>>(&self, key: &str) -> Result<T, HandlerError> {

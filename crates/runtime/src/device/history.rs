@@ -1,7 +1,7 @@
-//! The devices of a run: the one in use, the totals of those that were lost, and the list of losses.
+//! The devices of a run: the device in use, the counters of devices that were lost, and the list of losses.
 //!
-//! Invariants: totals never decrease when a device is lost. The work and memory of other users of a shared device are
-//! not counted.
+//! Invariants: the run's counters never decrease when a device is lost. The work and memory of other users of a shared
+//! device are not counted.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use vramp_gpu::{Counters, Device, Statistics};
 use crate::handler::Trouble;
 use crate::observe::report::DeviceRecovery;
 
-/// The device in use and the totals of its predecessors.
+/// The device in use and the counters of its predecessors.
 #[derive(Debug)]
 pub(crate) struct DeviceHistory {
     state: Mutex<HistoryState>,
@@ -21,9 +21,9 @@ struct HistoryState {
     current: Option<Device>,
     /// Counters of the current device when this run received it.
     before: Counters,
-    /// Memory that other users hold on it.
+    /// Pool statistics of the current device when this run received it: the memory of other users.
     others: Statistics,
-    /// Counters of its predecessors.
+    /// Counters of the devices that were lost.
     past: Counters,
     peak_bytes: u64,
     /// Target of the pool, for any device.
@@ -122,7 +122,7 @@ impl DeviceHistory {
         state.recoveries.push(recovered);
     }
 
-    /// A device is in use again.
+    /// Records that a device is in use again.
     pub(crate) fn back(&self, device: Device) {
         let mut state = self.lock();
         state.seat(Some(device));

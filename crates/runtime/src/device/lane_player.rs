@@ -1,12 +1,13 @@
-//! The lane player: submits the device lane's recordings and delivers results to the nodes that wait for them.
+//! The lane player: plays the device lane's recordings, that is, submits them, and delivers results to the nodes that
+//! wait for them.
 //!
 //! Results are downloads, and the completion of frames that end on the device. Downloads are in a ring of mapped
-//! buffers, in order, with one ring slot for all downloads of one recording. Their bytes are copied into a frame of the
-//! host pool, so that the slot is free at once, however long the frame is kept.
+//! buffers, in order, with one ring slot for all downloads of one recording. The bytes of a download are copied into a
+//! frame of the host pool, so that the slot is free at once, however long the frame is kept.
 //!
-//! Invariants: one submit per segment that moved. Results arrive in the order of their requests, at the node that made
-//! them. A frame that ends on the device (`null` there) has arrived when the device has finished it, not when it was
-//! recorded; until then its sink holds it.
+//! Invariants: one submit per segment that moved. Results arrive in the order of their requests, each at the node that
+//! requested it. A frame that ends on the device (in a `null` sink there) has arrived when the device has finished it,
+//! not when it was recorded; until then its sink holds it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -35,22 +36,23 @@ pub struct LanePlayer {
     ending: VecDeque<AwaitedResult<()>>,
     /// The last submission; initially one that counts as finished.
     last: Played,
-    /// The segment whose recording is to be played, and the frames that its first node has taken.
+    /// The segment whose recording is to be played, and the number of frames that the segment's first node has taken.
     recorded: Option<(usize, u64)>,
     kept: PlaybackTotals,
-    /// A download that waits for host memory, and the index of its next frame.
+    /// A readback that waits for host memory, and the index of the next download in it.
     come: Option<(Arrived, usize)>,
     short: Option<Shortage>,
 }
 
-/// Device work of one segment. Counted around its play, so that figures per frame are exact however many frames are in
-/// flight elsewhere.
+/// Device work of one segment. The device's counters are read before and after the segment is played, so that figures
+/// per frame are exact however many frames are in flight elsewhere.
 #[derive(Debug, Clone)]
 struct SegmentCount {
-    /// Its frames per frame of the fastest source.
+    /// Number of the segment's frames per frame of the fastest source.
     share: f64,
     frames: u64,
-    /// Frames that its first node had taken at the last play; `None` after a time without a device.
+    /// Number of frames that the segment's first node had taken when the segment was last played; `None` after a time
+    /// without a device.
     seen: Option<u64>,
     counters: Counters,
     milestones: Milestones<Counters>,
@@ -65,8 +67,8 @@ struct AwaitedResult<T> {
     request: T,
 }
 
-/// Called when a frame has ended on the device: position in the lane and node, interval since the previous frame, and
-/// time.
+/// Called when a frame has ended on the device, with the position in the lane and the node, the interval since the
+/// previous frame, and the time.
 pub(crate) type FrameEnded<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration, &LaneContext);
 
 impl LanePlayer {
@@ -86,7 +88,7 @@ impl LanePlayer {
         lane_player
     }
 
-    /// Continues the totals on another player.
+    /// A lane player that continues these totals with another player.
     pub(crate) fn again(player: Player, kept: PlaybackTotals) -> LanePlayer {
         let last = Played { submission: 0, ticket: None, timed: false };
         let segments = kept.segments.into_iter().map(|own| SegmentCount { seen: None, ..own }).collect();
@@ -149,7 +151,7 @@ impl LanePlayer {
         self.recorded = Some((segment, frames));
     }
 
-    /// Attributes what was recorded and requested since the last call to a node.
+    /// Attributes to a node what was recorded and requested since the last call.
     pub(crate) fn note_requests(&mut self, segment: usize, node: usize, frame: u64, context: &mut LaneContext) {
         let Some(device_context) = context.device_context() else { return };
         self.kept.times.mark(
@@ -169,7 +171,7 @@ impl LanePlayer {
         }
     }
 
-    /// Submits the recording. If the device has no room, it stays recorded and is played first next time.
+    /// Submits the recording. If the device has no room, the recording is kept and played first in the next step.
     pub(crate) fn play(&mut self, context: &mut LaneContext, now: &dyn Fn() -> Duration) -> Result<(), HandlerFailure> {
         let Some(device_context) = context.device_context() else { return Ok(()) };
         if device_context.recording.is_empty() {
@@ -340,7 +342,7 @@ impl LanePlayer {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn wait(&mut self, most: Duration) {
         let most = most.min(Duration::from_millis(20));
-        // The next call that needs the device detects its loss.
+        // A loss of the device is detected by the next call that needs it.
         let _ = foreign(|| self.player.wait_for_oldest(most));
     }
 
@@ -368,7 +370,8 @@ impl LanePlayer {
     }
 }
 
-/// Totals so far: for the report, and for a player that continues.
+/// What a lane player has counted and measured so far, for the report and for the player that continues after a device
+/// loss.
 pub(crate) struct PlaybackTotals {
     segments: Vec<SegmentCount>,
     times: DeviceTimes,
@@ -377,7 +380,8 @@ pub(crate) struct PlaybackTotals {
 }
 
 impl PlaybackTotals {
-    /// Device work of one frame over the second half of the run, by a counter. Each segment has its own second half.
+    /// Mean device work per frame over the second half of the run, as counted by `counter`. Each segment has its own
+    /// second half.
     pub(crate) fn per_frame(&self, counter: impl Fn(&Counters) -> u64) -> f64 {
         let each = self.segments.iter().filter_map(|segment| {
             let (frames, before) = segment.milestones.middle(segment.frames)?;

@@ -1,14 +1,16 @@
-//! Device times: attributes each part of a submission to a node and a frame.
+//! Device times: attributes the time of each part of a submission to a node and a frame. A part is a dispatch, a whole
+//! pass, or a transfer.
 //!
-//! The device lane notes after each node how far the recording has come. A part of a submission belongs to the node
-//! within whose acts it was recorded. The sum of a node's parts for one frame is one time in its histogram. Uploads and
-//! downloads count for their transfers; copying in and out of staging memory on the host does not. The player measures
-//! (`vramp_gpu`).
+//! A recording is a list of commands, such as dispatches and uploads, which are called acts here. The device lane notes
+//! after each node how many acts the recording has. A part of a submission belongs to the node that recorded the part's
+//! acts. The sum of a node's parts for one frame is one time in that node's histogram. Uploads and downloads count for
+//! their transfer nodes; copying in and out of staging memory on the host does not count. The times are measured by the
+//! player in `vramp_gpu`.
 //!
-//! Parts that are only known together, such as kernels that share a pass that is stamped only around, are recorded for
-//! the segment alone: a node's time is null rather than a guess. `gpu_ms` of the report adds up the segments of a
-//! frame; `gpu_busy` is the share of the run in which the device worked for it. Buffers are reused, so that steady
-//! recording does not allocate.
+//! If only the total time of several parts is known, it is recorded for the segment alone: each node's time is then
+//! null rather than a guess. An example is a pass of several kernels with timestamps only before and after the pass.
+//! `gpu_ms` of the report adds up the segments of a frame; `gpu_busy` is the share of the run's time in which the
+//! device worked for the run. Buffers are reused, so that steady recording does not allocate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use crate::observe::trace::{SpanKind, TraceSpan, Track};
 pub(crate) struct DeviceTimes {
     /// By segment.
     nodes: Vec<Vec<Arc<NodeStats>>>,
-    /// Time of a whole submission, divided by the frames in it.
+    /// By segment: the time of a whole submission, divided by the frames in it.
     segments: Vec<Arc<Histogram>>,
     /// By segment: the position in the lane of its first node.
     bases: Vec<usize>,
@@ -34,7 +36,7 @@ pub(crate) struct DeviceTimes {
     spare: Vec<Vec<RecordingShare>>,
 }
 
-/// One node's share of a recording: up to these acts and dispatches.
+/// One node's share of a recording, which ends at these counts of acts and dispatches.
 #[derive(Debug, Clone, Copy)]
 struct RecordingShare {
     acts: usize,
@@ -78,7 +80,7 @@ impl DeviceTimes {
         &self.segments
     }
 
-    /// Attributes everything recorded since the last call to a node and a frame.
+    /// Attributes to a node and a frame everything that was recorded since the last call.
     pub(crate) fn mark(&mut self, (segment, node): (usize, usize), frame: u64, (acts, dispatches): (usize, usize)) {
         if acts > self.recorded.last().map_or(0, |last| last.acts) {
             self.recorded.push(RecordingShare { acts, dispatches, segment, node, frame, took_ns: 0, known: false });
@@ -97,7 +99,7 @@ impl DeviceTimes {
         }
     }
 
-    /// Drops what is in flight: its times will not come.
+    /// Drops the submissions in flight, because their times will not come.
     pub(crate) fn forget(&mut self) {
         self.recorded.clear();
         self.sent.clear();

@@ -1,6 +1,6 @@
 //! The two transfer handlers, upload and download. The plan decides where they are.
 //!
-//! A frame keeps its number, time, size and all other metadata. A download arrives later, in order.
+//! A frame keeps its number, time, size and all other metadata. A downloaded frame arrives after the call, in order.
 
 use std::sync::Arc;
 

@@ -1,11 +1,14 @@
 //! Builds the report from what nodes, links and pools counted.
 //!
 //! Conservation holds per link (`sent = taken + dropped + queued`) and per node (`taken = emitted + filtered + failed +
-//! lost + held`). Debug builds assert it on every frame and at the end of every run; its terms are in every report.
+//! lost + held`). Debug builds assert both equations on every frame and at the end of every run; the terms of both are
+//! in every report.
 //!
-//! Device work per frame is exact: what a segment requests is counted around its play and divided by the frames that
-//! entered that segment. Counting over the whole device would smear frames in flight, and figures such as 1.003 submits
-//! would hide a real second one. A segment after `every n=10` counts a tenth.
+//! Device work per frame is exact. The device's counters are read before and after a segment's recording is played
+//! (turned into a submit), and the difference is divided by the number of frames that entered the segment. If the whole
+//! device were counted instead, frames in flight would blur the figures, and 1.003 submits per frame could hide a real
+//! second submit. The work of a segment after `every n=10` is multiplied by a tenth, because only one frame in ten
+//! reaches that segment.
 //!
 //! Invariant, for graphs without forks: every frame that came in went out, was filtered, failed, was dropped, or is
 //! still in flight.
@@ -24,7 +27,8 @@ use crate::observe::report::{
 
 use super::watch::{WatchedEngine, WatchedNode};
 
-/// Time per frame where the work happens: a call on the device lane only records.
+/// The time per frame where the work happens: on the device for device work, because a call in the device lane only
+/// records commands.
 pub(super) fn time(node: &WatchedNode) -> &Histogram {
     if node.on_device || node.stats.device.count() > 0 { &node.stats.device } else { &node.stats.call }
 }
@@ -153,7 +157,8 @@ impl WatchedEngine {
         };
         for (at, ring) in link.rings.iter().enumerate() {
             let counts = ring.counts();
-            // Through a transfer: sent before it, taken after it, and frames in between count as queued.
+            // On a link through a transfer, frames count as sent before the transfer and as taken after it; frames in
+            // between count as queued.
             if at == 0 {
                 all.sent = counts.sent;
             }
@@ -244,7 +249,7 @@ impl WatchedEngine {
         }
     }
 
-    /// Memory that is still lent, except what was lent on the same device before this engine.
+    /// Memory that is still lent, except what was lent on the same device before this engine was built.
     fn leaks(&self) -> Vec<Leak> {
         let here = self.pool.held().into_iter().map(|held| Leak {
             space: "cpu",

@@ -1,4 +1,4 @@
-//! Turns a plan into nodes, links and lanes, in this order: pools, nodes, links, lanes, observers.
+//! Builds an engine from a plan, in this order: pools, nodes, links, lanes, observers.
 //!
 //! Each unit of the plan becomes one node. Its inputs are the ports that are linked from outside the unit. Before the
 //! first frame the planned host frames are allocated by size, kernels are compiled, and each kernel runs once on
@@ -25,10 +25,11 @@ use super::watch::{WatchedEngine, WatchedLink};
 use super::wiring::connect;
 use super::{Engine, EngineParts, PrepareError, Stopper};
 
-/// The host pool's budget exceeds the plan by this, because frames live a little longer in nodes than in links.
+/// Bytes by which the host pool's budget exceeds the plan, because nodes still hold frames for a short time after links
+/// have passed them on.
 const SPARE_BYTES: u64 = 1 << 30;
 
-/// What the parts of an engine share while it is built.
+/// What the parts of an engine share while the engine is built.
 pub(super) struct BuildContext<'a> {
     pub(super) parts: &'a EngineParts<'a>,
     pub(super) planned: &'a [Planned<'a>],

@@ -17,7 +17,7 @@ pub enum PrepareError {
         /// An alternative that does run.
         instead: String,
     },
-    /// The maker refused its settings.
+    /// The maker of a handler refused the handler's settings.
     #[error("{handler}: {error}")]
     Make {
         handler: String,
@@ -59,7 +59,7 @@ impl PrepareError {
     }
 }
 
-/// Why a run failed. The report says what it did until then.
+/// Why a run failed. The report states what the run did until then.
 #[derive(thiserror::Error)]
 pub enum RunError {
     /// A handler failed and its policy is to stop the run.
@@ -85,7 +85,7 @@ impl RunError {
 pub struct RunOutcome {
     pub report: Report,
     pub error: Option<RunError>,
-    /// Whether it was stopped from outside before its sources had ended.
+    /// Whether the run was stopped from outside before its sources had ended.
     pub stopped: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Builds the plan's lanes from nodes: the order of nodes, the device lane's player and times, and which nodes wait for
 //! which (for [`Lateness`]).
 //!
-//! The units of one segment of the device lane record into one `Recording`, which is played as one submit with one pass
-//! for each run of dispatches.
+//! The units of one segment of the device lane record into one `Recording`. The recording is then played: it becomes
+//! one submit, with one pass for each run of consecutive dispatches.
 
 use std::sync::Arc;
 use std::time::Duration;

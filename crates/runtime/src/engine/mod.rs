@@ -1,27 +1,29 @@
 //! The engine: a plan with handlers, memory, compiled kernels and threads.
 //!
-//! `build` turns each unit of the plan into one node (`nodes`), each ring into a link (`wiring`) and each lane
-//! into a lane of nodes (`lanes`). [`run`](Engine::run) gives every lane a thread; [`Engine::step`] steps all lanes
-//! on the caller's thread. Spaces, fusion groups, lanes and depths are the plan's: an engine decides nothing.
+//! `build` turns each unit of the plan into one node (`nodes`), each ring into a link (`wiring`) and each planned lane
+//! into a lane of nodes (`lanes`). [`run`](Engine::run) gives every lane a thread; [`Engine::step`] steps all lanes on
+//! the caller's thread. The plan has decided on spaces, fusion groups, lanes and depths; an engine decides nothing.
 //!
-//! **Stop and finish.** [`Stopper::stop`] (Ctrl-C) drops what is queued and counts it as `stopped`. [`Stopper::finish`]
-//! (`--seconds`) ends the sources and lets frames in flight arrive. A handler whose stream has ended in a run without a
-//! failure is stopped by `stop`, which gives files their names. Any other handler is stopped by `stop_early`: a sink
-//! leaves an older file unchanged and keeps its own beside it (`partial_files` of the report). [`Stopper::end`] (`q` in
-//! `vramp top`) stops at once and still counts as an intended end.
+//! **Stop and finish.** [`Stopper::stop`] (Ctrl-C) drops queued frames and counts them as `stopped`.
+//! [`Stopper::finish`] (`--seconds`) ends the sources and lets frames in flight arrive. If the run has not failed,
+//! `stop` is called on every handler whose stream has ended; a file sink then gives its file the final name. On every
+//! other handler `stop_early` is called: a file sink then leaves an older file of that name unchanged and keeps its own
+//! file beside it (`partial_files` of the report). [`Stopper::end`] (`q` in `vramp top`) also stops at once, but as the
+//! intended end of the run: `stop` is called on all handlers.
 //!
-//! **When sizes change.** A folder of images of mixed sizes is one stream. Frames carry their sizes, kernels take
-//! theirs from each frame's parameters, and pools lend by size. So nothing is drained: frames of both sizes are in
-//! flight at once. When a probed source sends another size, [`EngineParts::replan`] plans the graph again with every
-//! handler pinned where it is, because its state and its queued frames are there. Only feasibility matters: if a
-//! binding would be too large, the run ends with that reason and the frame's number; if `mix` receives two sizes, it
-//! reports that. The counter `replans` counts such changes. Several sources may change one after the other, so a join
-//! checks each frame. Depths and budgets stay those of the first plan; the pools' targets follow the largest plan. The
-//! format of a stream never changes: formats decide which converters exist, and each source has one format. Sinks with
-//! one header per stream (`y4m`, `raw`) refuse a second size.
+//! **When sizes change.** A folder of images of mixed sizes is one stream. Frames carry their sizes, kernels read sizes
+//! from each frame's parameters, and pools lend memory by size. So nothing is drained: frames of several sizes are in
+//! flight at once. When a source whose size was probed sends frames of another size, [`EngineParts::replan`] plans the
+//! graph again with every handler pinned where it is, because the handler's state and queued frames are there. Only the
+//! feasibility of the new plan matters: if a binding would be too large, the run ends with that reason and the frame's
+//! number; if `mix` receives frames of two sizes, `mix` reports that. The counter `replans` counts such changes.
+//! Several sources may change their sizes one after the other, so a join checks the sizes of each frame. Depths and
+//! budgets stay as in the first plan; the pools' targets follow the largest plan. The format of a stream never changes:
+//! formats decide which converters exist, and each source has one format. Sinks with one header per stream (`y4m`,
+//! `raw`) refuse a second size.
 //!
-//! Invariants: permanent failures appear while preparing. Every frame is accounted for at the end, however the run
-//! ends.
+//! Invariants: permanent failures are reported while the engine is built. Every frame is accounted for at the end,
+//! however the run ends.
 
 mod account;
 mod build;
@@ -70,7 +72,7 @@ pub struct EngineParts<'a> {
     pub options: &'a RunOptions,
     /// Required if the plan uses a device.
     pub device: Option<Device>,
-    /// Opens a device again after a loss; without it the CPU takes over.
+    /// Opens a device again after a loss. Without this function, the CPU takes over.
     pub reopen: Option<Reopen>,
     /// How kernels are spread over the device.
     pub variants: Variants,
@@ -109,7 +111,7 @@ pub struct Engine {
     listener: Option<Listener>,
     /// After a failure: the reason under which queued frames are dropped.
     failed: Option<DropReason>,
-    /// True if the run's time limit passed before it was stopped, which makes the stop intended.
+    /// True if the run was stopped because its time limit had passed, which makes the stop intended.
     time_is_up: bool,
 }
 impl Engine {
@@ -146,8 +148,8 @@ impl Engine {
         started
     }
 
-    /// Lets every lane take one step on the caller's thread. For callers with their own loop, the web and tests. `now`
-    /// returns the time since the start. Returns [`Stepped::Over`] after a failure or [`Stopper::stop`].
+    /// Lets every lane take one step on the caller's thread. For callers with their own loop, such as the web and
+    /// tests. `now` returns the time since the start. Returns [`Stepped::Over`] after a failure or [`Stopper::stop`].
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         if self.failed.is_some() || self.stop.is_stopped() {
             return Stepped::Over;
@@ -169,7 +171,7 @@ impl Engine {
         Stepped::Failed(failure)
     }
 
-    /// Whether only memory could let a lane move, and no running work will return any.
+    /// Whether a lane can move only if memory is returned, and no running work will return any.
     fn starves(&self, stepped: &Stepped) -> bool {
         let waits = matches!(stepped, Stepped::Stuck) && self.lanes.iter().any(|lane| lane.shortage().is_some());
         waits && !self.lanes.iter().any(Lane::is_at_work)
@@ -201,14 +203,15 @@ impl Engine {
         }
     }
 
-    /// Waits at most this long for the device, if only the device can let a lane move. Returns false if nothing is in
-    /// flight there. For callers of [`Engine::step`] that are idle.
+    /// Waits at most this long for the device, if only the device can let a lane move. Returns false if no lane waits
+    /// for the device. For callers of [`Engine::step`] that are idle.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait_for_device(&mut self, most: Duration) -> bool {
         self.lanes.iter_mut().any(|lane| lane.wait_for_device(most))
     }
 
-    /// Stops every handler and reports what the run did in this time, with the first handler that could not be stopped.
+    /// Stops every handler. Returns the report of a run that took this long, and the failure of the first handler that
+    /// could not be stopped.
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<HandlerFailure>) {
         let reason = self.failed.unwrap_or(DropReason::Stopped);
         let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));

@@ -26,7 +26,7 @@ const WHAT_RUNS: &str = "`vramp inspect` lists what runs";
 /// A planned handler with the content of its ports.
 pub(super) struct Planned<'a> {
     pub(super) handler: &'a PlannedHandler,
-    /// As the user wrote it; `None` for converters that the planner inserted.
+    /// The handler as the user wrote it; `None` for converters that the planner inserted.
     written: Option<&'a Handler>,
     inputs: Vec<Option<Content>>,
     pub(super) outputs: Vec<Option<Content>>,
@@ -247,8 +247,8 @@ fn make(shared: &BuildContext<'_>, at: usize) -> Result<Worker, PrepareError> {
     })
 }
 
-/// Whether frames first reach the device in this unit: from a source on the device, or by an upload from handlers none
-/// of which has been on the device.
+/// Whether frames first reach the device in this unit: the unit is a source on the device, or an upload of frames that
+/// have not been on the device before.
 pub(super) fn enters_device(plan: &Plan, at: usize) -> bool {
     let unit = &plan.units[at];
     if !plan.lanes[unit.lane].device {

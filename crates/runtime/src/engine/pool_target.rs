@@ -13,7 +13,7 @@ use crate::frame::pool::FramePool;
 
 use super::nodes::Planned;
 
-/// Sets the target of both pools. Above it, free buffers of unused sizes make room for others.
+/// Sets the target of both pools. Above the target, free buffers of unused sizes are released to make room for others.
 #[derive(Clone)]
 pub(super) struct PoolTarget {
     pub(super) pool: FramePool,
@@ -21,7 +21,7 @@ pub(super) struct PoolTarget {
 }
 
 impl PoolTarget {
-    /// A quarter above the plan, so that a stream that alternates between two sizes need not reallocate.
+    /// Sets targets a quarter above the plan, so that a stream that alternates between two sizes need not reallocate.
     pub(super) fn at(&self, memory: &vramp_plan::PlannedMemory) {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
         self.pool.aim(enough(memory.cpu_bytes));

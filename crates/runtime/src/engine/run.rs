@@ -1,26 +1,27 @@
-//! Runs an engine on threads: one per lane, and the caller's thread, which collects lanes, reports seconds and enforces
-//! limits.
+//! Runs an engine on threads: one per lane, and the caller's thread, which takes lanes back when they have ended,
+//! reports the progress every second and enforces limits.
 //!
-//! **Threads.** A lane is nodes that run one after another. Each lane that waits for the outside (files, pipes) has its
-//! own thread. Lanes that compute on the host run *inside* a rayon pool. So does the device lane, on an extra thread,
-//! in case its device is lost. `broadcast` runs on every thread of the pool: the first ones take a lane each and keep
-//! it, the others compute rows. There are two reasons. Spreading rows from a pool's own thread allocates nothing, while
-//! `install` from outside and `scope` do. And a lane that was spawned as a job could be picked up by a lane that waits
-//! for its rows, which would then wait for both. With `--threads 1` there is no pool, and every lane has its own
-//! thread. On the web and in the harness there are no threads: [`Engine::step`] lets every lane take one step. Lanes
-//! share only links and wake signals.
+//! **Threads.** A lane is a list of nodes that run one after another. Each lane that waits for the outside (files,
+//! pipes) has its own thread. Lanes that compute on the host run *inside* a rayon pool. The device lane runs there too,
+//! on an extra thread, because it computes on the host if its device is lost. `broadcast` runs on every thread of the
+//! pool: the first threads take a lane each and keep it, and the other threads compute rows. There are two reasons for
+//! `broadcast`. Spreading rows from a pool's own thread allocates nothing, while `install` from outside and `scope`
+//! allocate. And if lanes were jobs of the pool, a thread whose lane waits for its rows could pick up a second lane,
+//! and the first lane would then have to wait until the second ends. With `--threads 1` there is no pool, and every
+//! lane has its own thread. On the web and in the harness there are no threads: [`Engine::step`] lets every lane take
+//! one step. Lanes share only links and wake signals.
 //!
-//! **Failures.** A source that fails in its own lane ends its stream: the frames it has sent arrive, and then the run
-//! ends with the error. Any other failure stops the run. Handlers start on their lanes, because starting may wait for
-//! the outside too. A handler that does not return within a second of a stop is named, and its thread is abandoned,
-//! since Rust cannot end a thread. The other lanes are finished all the same.
+//! **Failures.** If a source that is alone in its lane fails, its stream ends: the frames it has sent arrive, and then
+//! the run ends with the error. Any other failure stops the run. Handlers start on their lanes, because starting may
+//! wait for files or pipes too. A handler that does not return within a second of a stop is named in the error, and its
+//! thread is abandoned, since Rust cannot end a thread. The other lanes are finished all the same.
 //!
-//! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most run kernels
-//! asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs them inside
-//! the submitting call, so this thread checks how long that call has lasted; the first run of a kernel is on another
-//! thread for the same reason. A device that hangs counts as lost, and its handles are leaked on purpose, because
-//! freeing them would wait. A lane stuck inside the driver is not waited for, so it cannot continue on the CPU; the
-//! others are finished.
+//! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most drivers run
+//! kernels asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs
+//! kernels inside the submitting call, so the caller's thread checks how long that call has lasted. For the same
+//! reason, the first run of each kernel is on a separate thread. A device that hangs counts as lost, and its handles
+//! are leaked on purpose, because freeing them would wait for the kernel. The run does not wait for a lane that is
+//! stuck inside the driver, so that lane cannot continue on the CPU; the other lanes are finished.
 //!
 //! Invariant: a stopped run returns within a second, whatever its handlers do.
 
@@ -42,7 +43,7 @@ use super::{Engine, PrepareError, RunError, RunOutcome, Stopper};
 /// How long the run waits for handlers after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a lane stuck inside the driver may still return after its time limit.
+/// How long after the time limit a lane that is stuck inside the driver may still return.
 const GRACE: Duration = Duration::from_millis(400);
 
 /// Interval at which the run checks for lanes that wait for memory in vain.
@@ -77,7 +78,7 @@ impl Engine {
         let (mut stall, mut looked) = (Stall::default(), started);
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
-            // The device lane cannot report this itself while it is inside the driver.
+            // The device lane cannot report an overdue submission itself while it is inside the driver.
             if let (None, None, Some(device)) = (hangs, &stuck, self.watched.device_history.current())
                 && let Err(overdue) = device.check_overdue()
             {
@@ -187,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// Whether a lane that has not returned is inside a source.
+    /// Whether a lane that has not returned is in a call of a source.
     fn a_source_is_busy(&self, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> bool {
         let inside = |number: usize| busy[number].node().is_some_and(|at| self.watched.is_source_at(number, at));
         (0..lanes.len()).any(|number| lanes[number].is_none() && inside(number))
@@ -223,7 +224,7 @@ impl Engine {
     fn spawn(&mut self, started: Instant) -> Result<Receiver<Back>, PrepareError> {
         let (send, back) = channel();
         let (mut computing, mut begin) = (Vec::new(), Vec::new());
-        // Checked before the first thread: a thread that finds no memory later aborts the program.
+        // Checked before the first thread is started: a thread that finds no memory later would abort the program.
         let most = self.lanes.len() + self.threads + 1;
         let stacks = NoMemory::probe(most as u64 * STACK_BYTES);
         stacks.map_err(|problem| PrepareError::Threads { count: most, problem: problem.to_string() })?;
@@ -256,8 +257,8 @@ impl Engine {
             let lanes: Vec<Mutex<Option<(usize, Lane)>>> =
                 computing.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
             let work = Box::new(move || {
-                // The first threads take a lane each and keep it; the others compute rows. If lanes were jobs, a lane
-                // that waits for rows could pick up another lane.
+                // The first threads take a lane each and keep it; the others compute rows. If lanes were jobs, a thread
+                // whose lane waits for rows could pick up another lane.
                 pool.broadcast(|context| {
                     let lane = lanes.get(context.index());
                     let lane = lane.and_then(|lane| lane.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -279,7 +280,7 @@ impl Engine {
 const STACK_BYTES: u64 = (2 << 20) + (256 << 10);
 
 fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
-    // Started here, because starting may wait for the outside too.
+    // Handlers are started on the lane's thread, because starting may wait for files or pipes too.
     let result = lane.start().and_then(|()| lane.run(&|| started.elapsed(), || stop.is_stopped()));
     // If the lane returns too late the receiver is gone; nothing is left to report to.
     let _ = send.send(Back { number, lane, result });

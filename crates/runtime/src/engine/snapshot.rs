@@ -1,7 +1,8 @@
 //! A snapshot of a running pipeline: everything its parts have counted so far (`vramp top`).
 //!
 //! Rates and shares need two snapshots; the reader compares them. A snapshot reads counters that exist anyway and
-//! allocates only on the reader's thread, so lanes do nothing for it. Its figures may be a frame apart.
+//! allocates only on the reader's thread, so lanes do nothing for it. The figures of one snapshot may differ by a
+//! frame.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -58,7 +59,7 @@ pub struct NodeSnapshot {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSnapshot {
     pub carried: LinkUse,
-    /// By reason. Frames that did not cross a transfer are only in the sum of `carried`.
+    /// Dropped frames by reason. Frames that did not cross a transfer are counted only in the `dropped` of `carried`.
     pub dropped: Dropped,
     /// Index of the transfer on this link among the nodes.
     pub transfer: Option<usize>,
@@ -67,7 +68,7 @@ pub struct LinkSnapshot {
 /// Memory of a frame pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemorySnapshot {
-    /// Lent and free.
+    /// Lent and free bytes.
     pub bytes: u64,
     /// Peak of `bytes`.
     pub peak_bytes: u64,

@@ -14,14 +14,14 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Interrupts the run: queued frames are dropped and counted. Files hold the frames so far; one that would replace
-    /// an older file is left beside it.
+    /// Interrupts the run: queued frames are dropped and counted. Files contain the frames so far. A file that would
+    /// replace an older file is left beside that older file.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.wake_all();
     }
 
-    /// Stops at once as [`Stopper::stop`] does, as the intended end of the run: files are finished as if their streams
+    /// Stops at once like [`Stopper::stop`], but as the intended end of the run: files are finished as if their streams
     /// had ended.
     pub fn end(&self) {
         self.intended.store(true, Ordering::Release);
@@ -38,7 +38,7 @@ impl Stopper {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Whether it was stopped or is finishing.
+    /// Whether the run was stopped or is finishing.
     pub fn is_ending(&self) -> bool {
         self.is_stopped() || self.finishing.load(Ordering::Acquire)
     }

@@ -1,6 +1,6 @@
 //! Observes a pipeline while its lanes run on other threads: shared handles to the counters of nodes, links and pools.
 //!
-//! Sums over them are computed in [`super::account`] and [`super::snapshot`].
+//! Sums over these counters are computed in [`super::account`] and [`super::snapshot`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -82,6 +82,6 @@ pub(super) struct WatchedLink {
     pub(super) leads: bool,
     /// The inserted transfer that the link crosses.
     pub(super) transfer: Option<usize>,
-    /// The rings that a frame passes on this link: two if a transfer has one on each side.
+    /// The rings that a frame passes on this link: two if the link crosses a transfer with a ring on each side.
     pub(super) rings: Vec<LinkObserver<Frame>>,
 }

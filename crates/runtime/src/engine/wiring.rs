@@ -1,12 +1,13 @@
 //! Connects nodes by the plan's rings, and finds the gates of each segment.
 //!
 //! **Rings.** A ring of planned depth 0 has one slot and no wake signal: both ends are in one lane, and neither sleeps
-//! while the other works. Any other ring has the planned depth and wakes the lane at its other end, if that is another
-//! lane.
+//! while the other works. Any other ring has the planned depth. If its ends are in two lanes, it wakes the producer's
+//! lane when there is room and the consumer's lane when a slot arrives.
 //!
-//! **Gates.** A frame enters a segment only if it can leave it: before a unit that admits frames fires, every
-//! downstream unit of the segment that feeds a ring with depth must have room. Otherwise a frame could stop halfway and
-//! its second half would need a second submit. With gates, submits per frame are exactly the plan's segments.
+//! **Gates.** A frame enters a segment only if it can leave the segment. A unit that admits frames therefore fires only
+//! if every downstream unit of the segment that feeds a ring with depth has room. Otherwise a frame could stop halfway,
+//! and the rest of its work would need a second submit. With gates, the number of submits per frame is exactly the
+//! number of planned segments.
 
 use vramp_plan::{Plan, PlannedRing};
 
@@ -18,7 +19,7 @@ use crate::node::Node;
 /// Links inside a lane have planned depth 0, but a node needs one slot to send to.
 const INLINE: usize = 1;
 
-/// Connects the nodes, one per unit of the plan, by its rings.
+/// Connects the nodes, one per unit of the plan, by the plan's rings.
 pub(super) fn connect(plan: &Plan, nodes: &mut [Node], signals: &[WakeSignal]) -> Vec<LinkObserver<Frame>> {
     let signal = |unit: usize| &signals[plan.units[unit].lane];
     let one = |ring: &PlannedRing| {

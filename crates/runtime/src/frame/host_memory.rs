@@ -1,7 +1,7 @@
 //! The host memory of one frame: bytes, in huge pages if the frame is large and Linux provides them.
 //!
-//! A frame of 1920x1080 has 2,025 ordinary pages, more than a processor's TLB holds: one pass over such a frame into
-//! another took 0.50 ms in ordinary pages and 0.30 ms in huge ones.
+//! A frame of 1920x1080 has 2,025 ordinary pages, more than a processor's TLB holds: one pass that reads such a frame
+//! and writes another took 0.50 ms in ordinary pages and 0.30 ms in huge pages.
 //!
 //! Invariants: bytes are zero at first. Untouched memory takes no physical pages. Touched memory takes at most a
 //! sixteenth of a huge page more than its length.
@@ -31,7 +31,7 @@ const HUGE_PAGE: usize = 2 << 20;
 
 impl HostMemory {
     pub(crate) fn zeroed(len: usize) -> Result<HostMemory, NoMemory> {
-        // Probed first: a fresh zeroed allocation is not touched and cannot be refused any more.
+        // Probed first, because `vec!` below aborts the program if the system refuses.
         NoMemory::probe(len as u64)?;
         #[cfg(target_os = "linux")]
         if let Some(huge) = huge(len) {
@@ -51,13 +51,14 @@ fn huge(len: usize) -> Option<Backing> {
     let mapped = len.max(in_huge).checked_add(HUGE_PAGE)?;
     let pages = memmap2::MmapOptions::new().len(mapped).map_anon().ok().map(Box::new)?;
     let first = pages.as_ptr().align_offset(HUGE_PAGE);
-    // Without huge pages the kernel uses ordinary ones.
+    // If the advice is refused, the kernel uses ordinary pages.
     let _ = pages.advise_range(memmap2::Advice::HugePage, first, in_huge);
     (first <= HUGE_PAGE).then_some(Backing::Huge { pages, first, len })
 }
 
-/// How many bytes are in huge pages. The tail uses ordinary pages, so as to take no more than it needs, unless it
-/// nearly fills a huge one: frames of 1920x1080 and 960x540 do, to 95 and 98 percent.
+/// How many of `len` bytes are in huge pages. The tail after the last whole huge page is in ordinary pages, so that it
+/// takes no more than it needs. Only a tail that nearly fills a huge page is in one: the tail of a 1920x1080 frame
+/// fills 95 percent of a huge page, and a frame of 960x540 fills 98 percent.
 #[cfg(target_os = "linux")]
 const fn bytes_in_huge(len: usize) -> usize {
     len.saturating_add(HUGE_PAGE / 16) / HUGE_PAGE * HUGE_PAGE

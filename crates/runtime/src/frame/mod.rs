@@ -1,4 +1,4 @@
-//! Frames: metadata and lent memory, passed by reference, in either space.
+//! Frames: metadata and lent memory, on the host or on the device, passed by reference.
 //!
 //! A pool lends the memory and takes it back when the last holder drops the frame.
 //!
@@ -22,15 +22,15 @@ use crate::frame::pool::{FramePool, Owner, PoolError, SizeShelf};
 pub struct Meta {
     /// Presentation time from the start.
     pub pts_ns: i64,
-    /// Counted by its source.
+    /// The frame's number, counted by its source.
     pub number: u64,
     pub format: Format,
     pub size: Size,
-    /// How luma and chroma are interpreted, if the format has any.
+    /// How luma and chroma are interpreted, if the format has them.
     pub yuv: Yuv,
     /// Field order of this frame, in a stream with mixed interlacing: the letters found by the source.
     pub fields: Option<[u8; 3]>,
-    /// Measured when its source sent it.
+    /// Measurements taken when the source sent the frame.
     pub birth: Birth,
 }
 
@@ -44,9 +44,9 @@ impl Meta {
 /// The tags of luma and chroma.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Yuv {
-    /// Defaults to BT.601 below 720 lines and to BT.709 from there.
+    /// Defaults to BT.601 below 720 lines, and to BT.709 otherwise.
     pub matrix: Option<YuvMatrix>,
-    /// Full range of a byte instead of 16 to 235 (luma) and 240 (chroma).
+    /// Whether values use the full range of a byte, instead of 16 to 235 for luma and 16 to 240 for chroma.
     pub full_range: bool,
     /// Position of chroma samples in 4:2:0. RGB frames keep the siting they were converted from, for the conversion
     /// back.
@@ -62,7 +62,7 @@ pub enum YuvMatrix {
     Bt709,
 }
 
-/// Measurements taken once, when a source sends a frame; they stay with it.
+/// Measurements taken once, when a source sends a frame. They stay with the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Birth {
     /// Since the start of the run.
@@ -79,7 +79,7 @@ pub(crate) struct FrameStore {
     /// The shelf to return to. If its pool is gone, the memory is freed.
     pub(crate) shelf: Weak<SizeShelf>,
     pub(crate) index: usize,
-    /// Number of frames that refer to it. At 0 it returns to its shelf.
+    /// Number of frames that refer to this memory. At 0 the memory returns to its shelf.
     pub(crate) holders: AtomicU32,
     /// How often it was lent; distinguishes successive frames in the same memory.
     pub(crate) generation: AtomicU64,
@@ -158,7 +158,7 @@ impl Frame {
         }
     }
 
-    /// The device memory; `None` if it is on the host.
+    /// The device memory; `None` if the frame is on the host.
     pub fn buffer(&self) -> Option<&Buffer> {
         match &self.payload {
             Payload::Device(buffer) => Some(buffer),
@@ -174,7 +174,7 @@ impl Frame {
         }
     }
 
-    /// Whether both are the same bytes in the same memory.
+    /// Whether both frames are the same bytes in the same memory.
     pub fn is_same(&self, other: &Frame) -> bool {
         match (&self.payload, &other.payload) {
             (Payload::Host(one), Payload::Host(two)) => {
@@ -189,8 +189,8 @@ impl Frame {
     ///
     /// # Panics
     ///
-    /// If the frame is on the device. A handler that declares only the CPU never receives such a frame; one that
-    /// declares both checks [`Frame::space`] first.
+    /// If the frame is on the device. A handler that declares only the CPU never receives such a frame; a handler that
+    /// declares both spaces checks [`Frame::space`] first.
     pub fn bytes(&self) -> RwLockReadGuard<'_, HostMemory> {
         // A panic while writing leaves no invariant broken: any bytes are valid.
         self.host().store.bytes.read().unwrap_or_else(PoisonError::into_inner)

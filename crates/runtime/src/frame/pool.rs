@@ -1,16 +1,19 @@
-//! The host frame pool: lends memory for frames by size and takes it back, with a ledger of who requested it and who
-//! received it last.
+//! The host frame pool: lends memory for frames by size and takes it back, with a ledger of the handlers that requested
+//! it and received it last.
 //!
-//! The plan decides how much memory there should be, and the user sets the budget. Both frame pools have a target a
-//! quarter above the plan: above it, free memory makes room before more is allocated, the longest unused first. A
-//! stream of many sizes therefore needs the memory of its largest size, not of all. Of one size, as many frames stay
-//! free as were planned, and at least 10.
+//! The plan decides how much memory there should be, and the user sets the budget. Both frame pools, on the host and on
+//! the device, have a target a quarter above the plan. If an allocation would exceed the target, free memory is
+//! released first, beginning with the longest unused. A stream of many sizes therefore needs the memory of its largest
+//! size, not of all sizes together. Of each size, at most as many frames stay free as were planned, or 10 if fewer were
+//! planned.
 //!
-//! Memory that is still lent when all handlers have stopped is in the report, with the handlers that requested it and
-//! received it last, and the frame. Each call notes its handler in the frames it receives, which costs one store.
+//! Memory that is still lent when all handlers have stopped is listed in the report, with the handler that requested
+//! it, the handler that received it last, and the frame for which it was lent. Each call notes its handler in the
+//! frames it receives, which takes one store instruction.
 //!
-//! Invariants: memory is never lent twice at a time. Bytes never exceed the budget. The last returned is lent first,
-//! because it is still in the cache. Lending and returning existing memory allocates nothing.
+//! Invariants: the same memory is never lent to two frames at once. Bytes never exceed the budget. The memory that was
+//! returned last is lent first, because it is still in the cache. Lending and returning existing memory allocates
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -20,14 +23,14 @@ use crate::frame::host_memory::HostMemory;
 use crate::frame::{Frame, FrameStore, Meta};
 use crate::memory::no_memory::NoMemory;
 
-/// Minimum number of free frames kept per size, however few were planned. A frame returned above this and above the
-/// plan is freed at once.
+/// Number of free frames that are kept per size, unless more were planned. A frame that is returned above this number
+/// is freed at once.
 const KEEP_EACH: usize = 10;
 
 /// Left to the rest of the process when memory is reserved ahead.
 const HEADROOM_BYTES: u64 = 512 << 20;
 
-/// Lends memory for frames. Clones share the memory; each has its own owner for the ledger.
+/// Lends memory for frames. Clones share the memory; each clone lends for its own owner in the ledger.
 #[derive(Debug, Clone)]
 pub struct FramePool {
     shared: Arc<PoolShared>,
@@ -42,13 +45,13 @@ pub struct Owner(pub(crate) u32);
 /// Why no memory was lent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// The budget does not allow it now; returned frames help.
+    /// The budget does not allow the loan now, but may allow it after frames are returned.
     #[error("{needed} bytes are needed and {available} of {budget} are free; {lent} frames are held")]
     OverBudget { needed: u64, available: u64, budget: u64, lent: u64 },
-    /// The system refuses it now; returned frames help.
+    /// The system refuses the memory now, but the memory of returned frames may be used later.
     #[error("{needed} bytes of host memory are needed, and the system refuses them; {lent} frames are held")]
     Scarce { needed: u64, budget: u64, lent: u64 },
-    /// The system refuses it, all free memory was released, and no held frame will be returned.
+    /// The system refuses the memory, all free memory was released, and no held frame will be returned.
     #[error(transparent)]
     System(#[from] NoMemory),
 }
@@ -68,7 +71,7 @@ impl PoolError {
 pub struct PoolStats {
     pub budget_bytes: u64,
     pub lent_bytes: u64,
-    /// Number of frames.
+    /// Number of frames that are lent.
     pub lent: u64,
     /// Free, waiting to be lent.
     pub pooled_bytes: u64,
@@ -79,7 +82,7 @@ pub struct PoolStats {
     pub hits: u64,
     /// Frames for which memory was allocated.
     pub misses: u64,
-    /// Buffers freed for other sizes, or as surplus of their own.
+    /// Buffers freed to make room for other sizes, or because enough buffers of their size were free.
     pub trimmed: u64,
     /// Copies made for editing.
     pub copies: u64,
@@ -110,7 +113,7 @@ struct PoolShared {
 #[derive(Debug, Default)]
 struct FramePoolState {
     shelves: BTreeMap<usize, Arc<SizeShelf>>,
-    /// Above this, free memory makes room before more is allocated.
+    /// Above this, free memory is released before more is allocated.
     aim_bytes: Option<u64>,
     peak_bytes: u64,
     hits: u64,
@@ -171,7 +174,7 @@ impl SizeShelf {
 }
 
 impl FramePool {
-    /// A pool that never holds more than this.
+    /// A pool that never holds more than this many bytes.
     pub fn new(budget_bytes: u64) -> FramePool {
         let shared = PoolShared {
             budget_bytes,
@@ -195,12 +198,12 @@ impl FramePool {
         (self.serves, self.frame) = (owner, frame);
     }
 
-    /// Sets the target: above it, free memory makes room before more is allocated.
+    /// Sets the target. Above it, free memory is released before more is allocated.
     pub fn aim(&self, bytes: u64) {
         self.lock().aim_bytes = Some(bytes);
     }
 
-    /// Lends memory for a frame. Its bytes are undefined.
+    /// Lends memory for a frame. The frame's bytes are undefined.
     pub fn lend(&self, meta: Meta) -> Result<Frame, PoolError> {
         self.lend_leaving(meta, 0)
     }
@@ -233,7 +236,7 @@ impl FramePool {
                 self.make_room(&inner, needed)?;
                 inner.misses += 1;
                 let made = inner.make(&shelf);
-                // Free memory of other sizes may be what the system lacks.
+                // The system may allow the allocation after free memory of other sizes is released.
                 let made = made.or_else(|_| {
                     inner.evict_all();
                     inner.make(&shelf)
@@ -270,7 +273,8 @@ impl FramePool {
             if made.saturating_add(frame_bytes) > self.shared.budget_bytes {
                 break;
             }
-            // A frame requests again what the system refuses here. Threads and codecs need memory too.
+            // What the system refuses here is requested again by the frame that needs it. Some memory is left to
+            // threads and codecs.
             if NoMemory::probe(frame_bytes.saturating_mul(2).saturating_add(HEADROOM_BYTES)).is_err() {
                 break;
             }
@@ -353,8 +357,8 @@ impl FramePool {
         self.shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frees memory of other sizes, the longest unused first, until this many bytes fit the target. The budget must
-    /// hold; the target may be exceeded if nothing is free.
+    /// Frees memory of other sizes, the longest unused first, until this many bytes fit the target. The budget is never
+    /// exceeded; the target may be exceeded if nothing is free.
     fn make_room(&self, inner: &FramePoolState, needed: u64) -> Result<(), PoolError> {
         let budget = self.shared.budget_bytes;
         let made = || self.shared.counts.made_bytes.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! Bands: the rows of a frame, spread over threads, with scratch memory for each band.
+//! Bands: groups of neighbouring rows of a frame, which are spread over threads. Each band has its own scratch memory.
 //!
-//! Bands below 32,768 pixels are not spread, because waking a thread costs more. Bands are whole rows and cover the
-//! frame. Nothing is allocated once there is a scratch for each.
+//! If a frame has several bands, each has at least about 32,768 pixels, because waking a thread for fewer takes longer
+//! than computing them. Bands are whole rows and cover the frame. Nothing is allocated once every band has its scratch
+//! memory.
 
 use vramp_kernels::stored::PlaneRows;
 use vramp_kernels::{Pixel, RowScratch};
@@ -31,7 +32,7 @@ pub(crate) fn bands(
     }
 }
 
-/// The number of bands for a frame; ensures a scratch for each.
+/// The number of bands for a frame. Ensures that each band has scratch memory.
 pub(crate) fn band_count(size: Size, threads: usize, scratch: &mut Vec<RowScratch>) -> usize {
     let most = (size.pixels() / LEAST_BAND_PIXELS) as usize;
     let count = if can_spread() { threads.min(most).clamp(1, size.height as usize) } else { 1 };
@@ -54,7 +55,8 @@ pub(crate) fn plane_bands(
     divide(0, rows, &mut scratch[..count], tally, &work);
 }
 
-/// Divides rows by halves, one share per scratch. Three planes can be split at once that way without allocating a list.
+/// Halves the rows repeatedly until there is one share per scratch. In this way three planes can be split at once
+/// without allocating a list.
 fn divide(
     first: usize,
     mut rows: PlaneRows<'_>,
@@ -75,7 +77,7 @@ fn divide(
     }
 }
 
-/// Whether this is a thread of a pool. Only there does spreading work not allocate.
+/// Whether this is a thread of a pool. From any other thread, spreading work would allocate.
 fn can_spread() -> bool {
     #[cfg(target_arch = "wasm32")]
     return false;

@@ -14,7 +14,7 @@ use super::{FusedUnit, NOTHING_YET};
 
 impl FusedUnit {
     pub(super) fn compute(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<Frame, HandlerError> {
-        // All memory before the source is taken, so that the call can be repeated if memory is short.
+        // All memory is requested before the source is taken, so that the call can be repeated if memory is short.
         let extra_inputs = self.extra_inputs(call, sizes)?;
         let nothing = match self.ports.source {
             Some(port) if call.input(port).is_none() => Some(self.nothing(call, sizes.0)?),
@@ -64,7 +64,8 @@ impl FusedUnit {
         Ok(made)
     }
 
-    /// The images beside the source. Those of functions have the size of their function; those of a head have any size.
+    /// The images beside the source. An image for a function has the size at which the function works; an image for the
+    /// head has any size.
     fn extra_inputs(&mut self, call: &mut Call<'_>, sizes: (Size, Size)) -> Result<ExtraFrames, HandlerError> {
         let mut extra_inputs = ExtraFrames::new();
         let before_head = self.recipe.before.iter().filter(|function| function.extra_input()).count();
@@ -84,7 +85,7 @@ impl FusedUnit {
         Ok(extra_inputs)
     }
 
-    /// A transparent black image, for an input that has brought nothing.
+    /// A transparent black image, for an input on which no frame has come.
     fn nothing(&mut self, call: &mut Call<'_>, size: Size) -> Result<Frame, HandlerError> {
         if let Some(frame) = self.nothing.iter().find(|frame| frame.meta().size == size) {
             return Ok(frame.clone());

@@ -4,8 +4,8 @@
 //! [`on_device`] make the frames, and [`reload`] replaces a member whose file has changed. The plan decides which
 //! handlers are fused.
 //!
-//! Invariants: the output is completely written. Fused or one by one, on the CPU or the GPU, the pixels are the same.
-//! Sizes come with each frame, so that a stream may change them.
+//! Invariants: the output is completely written. The pixels are the same whether the handlers are fused or run one by
+//! one, on the CPU or on the GPU. Each frame brings its size, so that the size may change within a stream.
 
 mod bands;
 mod compute;
@@ -47,11 +47,11 @@ pub struct FusedUnit {
     scratch: Vec<RowScratch>,
     /// The member that the last call had reached when it failed or filtered its frame.
     failed: Option<usize>,
-    /// Transparent frames for inputs that have brought nothing yet, by size.
+    /// Transparent frames, one per size, for inputs on which no frame has come yet.
     nothing: SmallVec<[Frame; 2]>,
-    /// How its kernels are spread over a device.
+    /// How the unit's kernels are spread over a device.
     variant: Variant,
-    /// The sizes for which scratch memory of all threads was found.
+    /// The sizes of source and output for which there was enough scratch memory for all threads.
     fitted: Option<(Size, Size)>,
     /// How far the parameters of the last frame are filled in. A repeated call continues here.
     progress: Option<ParamProgress>,
@@ -67,7 +67,8 @@ pub struct FusedUnit {
     lost_reload: Option<usize>,
 }
 
-/// Size of a head's image that has brought nothing yet: scaled to any size it stays transparent.
+/// Size of the image that replaces an input of the head on which no frame has come yet: one transparent pixel, which
+/// stays transparent at any scale.
 const NOTHING_YET: Size = Size { width: 1, height: 1 };
 
 /// The inputs of a fused unit.
@@ -75,8 +76,8 @@ const NOTHING_YET: Size = Size { width: 1, height: 1 };
 pub struct FusedPorts {
     /// The input that the head reads; `None` for generators.
     pub source: Option<usize>,
-    /// The other images: those that the head reads beside its source, then one for each function that reads one, in
-    /// their order.
+    /// The other images: first those that the head reads beside its source, then one for each function that reads an
+    /// extra image, in the order of the functions.
     pub extra_inputs: Vec<ExtraInput>,
     /// The source size before the first frame, and the size that a generator makes.
     pub size: Size,
@@ -88,7 +89,7 @@ pub struct FusedPorts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtraInput {
     pub port: usize,
-    /// The member that reads it.
+    /// The member that reads the image.
     pub member: usize,
 }
 
@@ -134,7 +135,7 @@ impl FusedUnit {
 impl FrameHandler for FusedUnit {
     fn start(&mut self) -> Result<(), HandlerError> {
         for (at, member) in self.members.iter_mut().enumerate() {
-            // Set first, in case it panics.
+            // Set before the call, in case the member panics.
             self.failed = Some(at);
             member.handler.start()?;
         }
@@ -145,7 +146,7 @@ impl FrameHandler for FusedUnit {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         self.failed = None;
         let number = call.now().number;
-        // Not between a call and its repetition, whose parameters are filled in already.
+        // Not between a call and its repetition: for the repetition the parameters are filled in already.
         #[cfg(not(target_arch = "wasm32"))]
         if self.progress.is_none_or(|progress| progress.number != number) {
             self.reload_changed(call);
@@ -177,7 +178,8 @@ impl FrameHandler for FusedUnit {
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
         vramp_gpu::now(self.compile(device))?;
-        // The kernel was being compiled for the previous device, and may be why that is gone.
+        // The kernel of a pending reload was being compiled for the previous device, and may be the reason for its
+        // loss.
         self.lost_reload = self.pending_reload.take().map(|pending_reload| pending_reload.member).or(self.lost_reload);
         Ok(())
     }

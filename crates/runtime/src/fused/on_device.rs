@@ -1,9 +1,9 @@
-//! A fused unit on the device: compiles its kernels, records its dispatches, and keeps its small data there.
+//! A fused unit on the device: compiles its kernels, records its dispatches, and keeps its small data on the device.
 //!
 //! **Small data** (overlay images, the coverage of text) have one buffer per fused unit, with room to grow. A change is
-//! recorded with the parameters, in the same staging memory and the same submit, and the queue orders it after the
-//! kernels that still read the old content. So bind groups stay the same and nothing waits. Small data are sent only
-//! when they differ, and do not count as uploads: an upload is a frame.
+//! recorded with the parameters, in the same staging memory and the same submit, and the queue orders the change after
+//! the kernels that still read the old content. So bind groups stay the same and nothing waits. Small data are sent
+//! only when they have changed. They do not count as uploads, because only frames do.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::FusedUnit;
 pub(super) type ExtraFrames = SmallVec<[Frame; 8]>;
 
 impl FusedUnit {
-    /// Compiles it for a device, on which it then runs.
+    /// Compiles the unit's kernels for a device, on which the unit then runs.
     pub async fn on(self, device: &Device) -> Result<FusedUnit, DeviceError> {
         self.tuned(device, &Variants::default()).await
     }
@@ -74,7 +74,7 @@ pub(super) struct DeviceKernels {
     pub(super) inputs_before_head: usize,
     /// Stored format of the output; `None` for pixels.
     pub(super) into: Option<&'static StoredFormat>,
-    /// The user's kernel for the whole frame, if it is one.
+    /// The user's kernel for the whole frame, if the unit is such a kernel.
     pub(super) whole: Option<Arc<OwnKernel>>,
     /// Whether any kernel reads small data.
     pub(super) reads_small: bool,
@@ -151,7 +151,7 @@ impl DeviceKernels {
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
             let fits = |bytes: u64| bytes <= device_context.device().limits().binding_bytes;
-            // Data beyond the plan may grow further, such as text by a few letters.
+            // Data that exceed the plan may grow further, for example text by a few letters.
             let planned = bytes <= planned_bytes;
             let wanted = if planned { planned_bytes } else { (2 * bytes).next_power_of_two() };
             let small = device_context.device().lend(if fits(wanted) { wanted } else { bytes }, owner)?;
@@ -169,8 +169,9 @@ impl DeviceKernels {
     }
 }
 
-/// The bytes lent to one call so far. A call that is refused more returns all of them, so its error requests the total:
-/// then the available bytes and those held by others add up to the budget.
+/// The bytes lent to one call so far. A call that is refused more memory returns all of these bytes. Its error
+/// therefore counts them both as needed and as available, so that the available bytes and those that others hold add up
+/// to the budget.
 #[derive(Default)]
 pub(super) struct LentBytes(u64);
 

@@ -1,4 +1,4 @@
-//! A fused unit on the host: its program over bands of rows, spread over threads.
+//! A fused unit on the host: runs the unit's program over bands of rows, which are spread over threads.
 
 use smallvec::SmallVec;
 use vramp_kernels::stored::PlaneRows;
@@ -14,8 +14,8 @@ use super::on_device::ExtraFrames;
 use super::survey::survey;
 
 impl FusedUnit {
-    /// Estimated scratch bytes of all threads: some rows each, and the whole source if its pixels are changed before a
-    /// head that reads them in any order.
+    /// Estimated scratch bytes of all threads. Each thread needs some rows, and also the whole source if its pixels are
+    /// changed before the head, which may read them in any order.
     pub(super) fn scratch_bytes(&self, threads: usize, (source, made): (Size, Size)) -> u64 {
         const ROWS: u64 = 64;
         const PIXEL_BYTES: u64 = 16;

@@ -1,7 +1,8 @@
 //! Fills in a frame's parameters, member by member.
 //!
-//! Progress is kept, so that a repeated call (for lack of memory, or because a member is retried) continues where it
-//! was. A member is called once for a frame, unless it failed. The member that a call reached last is known.
+//! Progress is kept, so that a repeated call (for lack of memory, or because a member is retried) continues where the
+//! previous call stopped. Each member is called once per frame, and again only after it has failed. The unit remembers
+//! which member a call reached last, so that a failure is attributed to that member.
 
 use smallvec::SmallVec;
 use vramp_plan::{Format, Size};
@@ -17,7 +18,7 @@ use super::{ExtraInput, FusedUnit, NOTHING_YET};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ParamProgress {
     pub(super) number: u64,
-    /// Source and output.
+    /// Sizes of source and output.
     pub(super) sizes: (Size, Size),
     /// The next member, its first part, the size of its source, and the tags of its source.
     pub(super) member: usize,
@@ -27,8 +28,8 @@ pub(super) struct ParamProgress {
 }
 
 impl FusedUnit {
-    /// Calls a generator for its parameters ahead of the node's call, which then continues with the next member.
-    /// Returns whether the generator has ended.
+    /// Calls a generator for its parameters ahead of the node's call. The node's call then continues with the next
+    /// member. Returns whether the generator has ended.
     pub(super) fn peek(&mut self, now: Now) -> bool {
         if self.progress.is_some_and(|progress| progress.number == now.number) {
             return false;
@@ -42,7 +43,7 @@ impl FusedUnit {
         match self.fill_member(progress, now) {
             Ok(Ok(progress)) => self.progress = Some(progress),
             Ok(Err(Flow::Ended)) => return true,
-            // The call will request them again.
+            // The node's call will request the parameters again.
             Ok(Err(Flow::Produced | Flow::Filtered)) | Err(_) => self.progress = None,
         }
         false
@@ -59,7 +60,8 @@ impl FusedUnit {
         self.check_format(coming)?;
         self.announce_sizes(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
-        // Before members build their tables: those, and the threads' rows, are allocated in ways that cannot fail.
+        // Probed before members build their tables: the tables and the threads' rows are allocated by code that cannot
+        // report a failure.
         if self.kernels.is_none() && self.fitted != Some((source, size)) {
             NoMemory::probe(self.scratch_bytes(call.context.thread_count(), (source, size)))?;
             self.fitted = Some((source, size));
@@ -69,8 +71,8 @@ impl FusedUnit {
         Ok(ParamProgress { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
     }
 
-    /// Calls every member for its parameters, once per frame; after a failure it continues with the member that failed.
-    /// Returns the sizes of source and output.
+    /// Calls every member for its parameters, once per frame; after a failure, a repeated call continues with the
+    /// member that failed. Returns the sizes of source and output.
     pub(super) fn fill_params(&mut self, call: &Call<'_>) -> Result<Result<(Size, Size), Flow>, HandlerError> {
         let begun = self.progress.filter(|progress| progress.number == call.now().number);
         let mut progress = match begun {
@@ -90,8 +92,9 @@ impl FusedUnit {
         Ok(Ok(progress.sizes))
     }
 
-    /// Calls the next member for its parameters. If it failed before it wrote any, a repeated call continues with it.
-    /// Otherwise that call begins anew, because written parameters cannot be taken back.
+    /// Calls the next member for its parameters. If the member fails before it has written any, a repeated call
+    /// continues with this member. Otherwise the repeated call begins anew, because written parameters cannot be taken
+    /// back.
     fn fill_member(
         &mut self,
         mut progress: ParamProgress,
@@ -120,7 +123,7 @@ impl FusedUnit {
         Ok(Ok(progress))
     }
 
-    /// Images that a member's functions read must have the member's size; those of a head may have any.
+    /// Images that a member's functions read must have the member's size; images that a head reads may have any size.
     fn check_extra_inputs(&self, call: &Call<'_>, progress: &ParamProgress) -> Result<(), HandlerError> {
         let expected = progress.here;
         for extra in
@@ -135,7 +138,8 @@ impl FusedUnit {
         Ok(())
     }
 
-    /// Kernels are compiled for one format and can read no other; nor can they read an input that has brought nothing.
+    /// Kernels are compiled for one format and can read no other. For an input on which no frame has come yet, there is
+    /// a substitute in RGBA only.
     fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
         let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
         match coming.map(|meta| meta.format) {
@@ -150,7 +154,7 @@ impl FusedUnit {
         }
     }
 
-    /// Passes the sizes of all images to the head's handler, if it reads several.
+    /// Passes the sizes of all images to the head's handler, if the head reads several.
     fn announce_sizes(&mut self, call: &Call<'_>, source: Size) {
         let pictures = &self.ports.extra_inputs[..self.recipe.pictures.min(self.ports.extra_inputs.len())];
         if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {

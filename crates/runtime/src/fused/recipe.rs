@@ -1,7 +1,7 @@
-//! Joins the parts of several handlers into one kernel recipe: functions before the head, the head, functions after it,
-//! and the stored formats on both sides.
+//! Joins the parts of several handlers into one kernel recipe: the head, which produces pixels, the functions before
+//! and after the head, which change pixels, and the stored formats of input and output.
 //!
-//! It compiles nothing. `places` are in the order in which handlers write their parameters.
+//! Nothing is compiled here. `places` are in the order in which handlers write their parameters.
 
 use vramp_kernels::head::load_here::LOAD;
 use vramp_kernels::{ParamLayout, Recipe, RowProgram};

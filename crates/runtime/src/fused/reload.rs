@@ -1,7 +1,7 @@
-//! Reloads a member of a fused unit: compiles new kernels on a thread while the old ones run, and swaps them between
-//! two frames.
+//! Reloads a member of a fused unit: compiles new kernels on another thread while the old kernels run, and replaces the
+//! old ones between two frames.
 //!
-//! The unit runs unchanged until compilation has finished, and stays unchanged if it failed.
+//! The unit runs unchanged until compilation has finished, and stays unchanged if compilation failed.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
@@ -19,14 +19,14 @@ pub(super) struct PendingReload {
     pub(super) recipe: FusedRecipe,
     /// The member that changes.
     pub(super) member: usize,
-    /// Its replacement.
+    /// The replacement of that member.
     pub(super) handler: Box<dyn PixelHandler>,
     /// Number of parts of the replacement.
     pub(super) parts: usize,
     answer: Receiver<Result<Vec<DeviceKernel>, String>>,
 }
 
-/// Compilers recurse as deep as the source text nests.
+/// Stack of the compiling thread: compilers recurse as deeply as the source text nests.
 const STACK_BYTES: usize = 16 << 20;
 
 impl FusedUnit {

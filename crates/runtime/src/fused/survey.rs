@@ -1,7 +1,7 @@
 //! Surveys: a pass over the whole source before any row is made, spread over threads.
 //!
-//! The program decides what is collected; afterwards every band knows the combined result. The result does not depend
-//! on the number of threads, and nothing is allocated once the scratch memory has grown.
+//! The program decides what is collected; afterwards the scratch memory of every band holds the combined result. The
+//! result does not depend on the number of threads, and nothing is allocated once the scratch memory has grown.
 
 use vramp_kernels::{KernelFrame, RowProgram, RowScratch};
 
@@ -10,7 +10,7 @@ use crate::memory::heap::HeapTally;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::heap::counted;
 
-/// Surveys a frame's source, if the program needs it, and leaves the result in every scratch.
+/// Surveys a frame's source, if the program needs a survey, and leaves the result in every scratch.
 #[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "allocations are counted by threads"))]
 pub(crate) fn survey(
     program: &RowProgram,
@@ -21,7 +21,7 @@ pub(crate) fn survey(
     let Some(source) = frame.source.filter(|_| program.surveys()) else { return };
     let height = source.size.height;
     let parts = band_count(source.size, threads, scratch);
-    // The output may have another size, and more bands.
+    // The output may have another size, and therefore more bands.
     band_count(frame.size, threads, scratch);
     if parts == 1 {
         program.survey(frame, 0..height, &mut scratch[0]);

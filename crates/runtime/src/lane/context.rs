@@ -1,7 +1,7 @@
-//! Lane contexts: what a lane works with. Its host pool, its number of threads, its device, its event listener and its
-//! trace track.
+//! Lane contexts: the host pool, the number of threads, the device, the event listener and the trace track that a lane
+//! works with.
 //!
-//! Each lane has its own context, so that nothing in it is locked.
+//! Each lane has its own context, so that no access to it needs a lock.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct LaneContext {
     aside: Cell<Option<Frame>>,
 }
 
-/// A lane's device, with the recording that has not been played yet.
+/// A lane's device, with the recording that has not been played (submitted) yet.
 pub struct DeviceContext {
     device: Device,
     /// Everything recorded since the last play.
@@ -85,7 +85,7 @@ impl LaneContext {
         self
     }
 
-    /// Computes every band this many times. It only takes longer; for tests of placement.
+    /// Computes every band this many times, which takes longer and has the same result. For tests of placement.
     #[doc(hidden)]
     #[must_use]
     pub fn slowed(mut self, times: u32) -> LaneContext {

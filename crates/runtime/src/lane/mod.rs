@@ -1,12 +1,14 @@
 //! A lane: nodes that run one after another, on one thread or stepped from outside.
 //!
-//! The device lane has its nodes in segments and plays what each segment records as one submit. There is one such lane
-//! per device, and a full ring after one segment does not block the others. In each step it receives finished
-//! downloads, plays what could not be played before, and then lets the latest segment that can move fire: frames leave
-//! before others enter. `--in-flight` bounds the submissions in flight, `--batch` puts several frames into one submit.
+//! The nodes of the device lane are divided into segments. What a segment records is played, that is, turned into one
+//! submit. There is one such lane per device, and a full ring after one segment does not block the other segments. In
+//! each step the device lane receives finished downloads, plays a recording that could not be played before, and then
+//! fires the latest segment that can move, so that frames leave before others enter. `--in-flight` bounds the
+//! submissions in flight, `--batch` puts several frames into one submit.
 //!
 //! Lanes share only links and wake signals. An idle lane waits for its signal, or for the device if only the device can
-//! let it move. No wait is long, so that waking a lane suffices to stop it.
+//! let it move. A wait for the device is short and any other wait ends at the signal, so that notifying the signal
+//! suffices to stop a lane.
 
 pub(crate) mod context;
 mod recovery;
@@ -34,7 +36,7 @@ use crate::observe::report::KeptPartial;
 pub struct Lane {
     segments: Vec<Vec<Node>>,
     /// By segment and node: the downstream nodes through which frames leave the segment. A frame enters a segment only
-    /// if it can leave it, so that one frame is one submit.
+    /// if it can leave the segment, so that the frame's work in that segment is one submit.
     gates: Vec<Vec<Vec<usize>>>,
     signal: WakeSignal,
     context: LaneContext,
@@ -81,7 +83,7 @@ impl Busy {
         }
     }
 
-    /// The memory it waits for.
+    /// The memory that the lane waits for.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn shortage(&self) -> Option<Shortage> {
         if self.waits.load(Ordering::Acquire) != FOR_MEMORY {
@@ -116,9 +118,9 @@ impl Busy {
 #[derive(Debug)]
 pub enum Stepped {
     Moved,
-    /// Nothing moves before a wake signal or progress of the device.
+    /// Nothing moves until a wake signal comes or the device makes progress.
     Stuck,
-    /// Nothing moves before a wake signal or this time has passed.
+    /// Nothing moves until a wake signal comes or this time has passed.
     Wait(Duration),
     /// Every node has ended.
     Over,
@@ -179,7 +181,7 @@ impl Lane {
         self.segments.iter().flatten()
     }
 
-    /// Whether its only node is a source. If that fails, its consumers can still finish.
+    /// Whether the lane's only node is a source. If that source fails, its consumers can still finish.
     pub fn is_lone_source(&self) -> bool {
         let mut nodes = self.nodes();
         nodes.next().is_some_and(Node::is_source) && nodes.next().is_none()
@@ -209,7 +211,7 @@ impl Lane {
         self.player.as_ref()
     }
 
-    /// Totals measured on its device, even a lost one, and the bytes of its player's rings.
+    /// Totals measured on the lane's device, even after its loss, and the bytes of the player's rings.
     pub(crate) fn measured(&self) -> Option<(&PlaybackTotals, u64)> {
         let live = self.player.as_ref().map(|player| (player.kept(), player.player().ring_bytes()));
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
@@ -229,7 +231,7 @@ impl Lane {
         started
     }
 
-    /// Lets its nodes fire once each; in the device lane, those of the latest segment that can move.
+    /// Fires each node once; in the device lane, only the nodes of the latest segment that can move.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let tally = Arc::clone(self.context.tally());
         if self.recovery.is_some() {
@@ -250,8 +252,8 @@ impl Lane {
         }
     }
 
-    /// Fires nodes without a device. A host lane has one segment. The device lane without its device may have several;
-    /// the latest that can move fires first.
+    /// Fires nodes without a device. A host lane has one segment. The device lane without its device may have several
+    /// segments; the latest segment that can move fires first.
     fn step_host(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, context, busy, slow, .. } = self;
         let (mut over, mut wait) = (true, None::<Duration>);
@@ -331,7 +333,7 @@ impl Lane {
                     Err(failure) => Stepped::Failed(failure),
                 };
             }
-            // Memory returned by the device is for the latest segment, not for more frames to enter.
+            // Memory that the device returns is kept for the latest segment, so that frames leave before others enter.
             if starves && player.is_at_work() {
                 return if arrived { Stepped::Moved } else { Stepped::Stuck };
             }
@@ -350,7 +352,7 @@ impl Lane {
     pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), HandlerFailure> {
         /// A missed signal must not hang a lane for good; nothing depends on this length.
         const LONGEST: Duration = Duration::from_secs(1);
-        /// Returned memory wakes no lane.
+        /// Interval of new attempts while memory is short, because returned memory wakes no lane.
         const FOR_MEMORY: Duration = Duration::from_millis(1);
         while !stopped() {
             let stepped = self.step(now);
@@ -369,18 +371,18 @@ impl Lane {
         Ok(())
     }
 
-    /// The memory it waits for.
+    /// The memory that the lane waits for.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
         let delivering = self.player.as_ref().and_then(LanePlayer::shortage);
         delivering.or_else(|| self.nodes().find_map(Node::shortage))
     }
 
-    /// Whether the device works for it.
+    /// Whether the device works for this lane.
     pub(crate) fn is_at_work(&self) -> bool {
         self.player.as_ref().is_some_and(LanePlayer::is_at_work)
     }
 
-    /// Waits at most this long for the device. Returns false if only something else can let it move.
+    /// Waits at most this long for the device. Returns false if the lane does not wait for the device.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait_for_device(&mut self, most: Duration) -> bool {
         match &mut self.player {
@@ -406,7 +408,7 @@ impl Lane {
     }
 
     /// As [`Lane::stop`], but no handler is stopped early if the end was `intended`. Adds the files that were left
-    /// unfinished.
+    /// unfinished to `partial`.
     pub(crate) fn end(
         &mut self,
         reason: DropReason,
@@ -428,7 +430,7 @@ impl Lane {
     }
 }
 
-/// Fires nodes once each, in order, and times them.
+/// Fires each node once, in order, and times the calls.
 fn fire_all(
     (nodes, gates): (&mut [Node], &[Vec<usize>]),
     base: usize,
@@ -477,7 +479,7 @@ fn fire_all(
                 over = false;
                 wait = Some(wait.map_or(time, |other| other.min(time)));
             }
-            // Its consumers can move now.
+            // The consumers of a node that has just ended can move now.
             Fired::Over => moved |= !was_over,
             Fired::Failed(failure) => {
                 busy.set(None);

@@ -2,25 +2,27 @@
 //!
 //! Only the device lane knows a device, so only that lane has to continue without it. Its nodes, rings and handlers
 //! stay: files stay open, sources continue, frames on the host stay queued. What was on the device is dropped: frames
-//! in rings, frames that `delay` holds, and requested downloads that have not arrived. Each leaves an empty slot,
-//! because nodes count slots, and is counted as `device_lost`. Then the lane continues in one of two ways.
+//! in rings, frames that `delay` holds, and requested downloads that have not arrived. Each dropped frame leaves an
+//! empty slot, because nodes count slots, and is counted as `device_lost`. Then the lane continues in one of two ways.
 //!
-//! - **On another device**, opened as the first one was. Handlers receive it
+//! - **On another device**, opened as the first one was. Handlers receive the new device
 //!   ([`FrameHandler::enter_device`](crate::FrameHandler::enter_device)), fused units compile their kernels again,
 //!   small data are sent again.
 //! - **On the CPU.** A fused unit has its host implementation from the start, so there is nothing to prepare:
-//!   `leave_device` drops the kernels, transfers pass frames on, and the same nodes fire in the same order. For that
-//!   reason the lane runs on a thread of the row pool. A second plan with its own lanes and groups would fuse a little
-//!   differently, and would have to move frames and states over; this one switches between two frames.
+//!   `leave_device` drops the kernels, transfers pass frames on, and the same nodes fire in the same order. Because the
+//!   device lane may have to compute on the host, it runs on a thread of the row pool. A second plan with its own lanes
+//!   and groups is not made: it would fuse a little differently, and would have to take over frames and states. The
+//!   same nodes can switch between two frames.
 //!
-//! After losses in quick succession the CPU continues too, and another thread opens a device and compiles what is
-//! needed there: after a second at first, then after twice as long each time. When that succeeds, the lane returns to
-//! the device; nodes upload frames that are on the host by then when they need them. Out of memory and a kernel over
-//! its time limit are losses as well, without a return: the same frame would fail in the same way. A device that hangs
-//! is leaked, because dropping it can hang.
+//! The lane also continues on the CPU after several losses in quick succession, or if no device can be opened. Then,
+//! after a pause of a second, another thread opens a device and compiles the kernels on it; if that fails, the next
+//! pause is twice as long. Once the device is ready, the lane returns to it, and nodes upload frames that are on the
+//! host by then when they need them. A device without memory and a kernel over its time limit count as losses as well,
+//! but then the lane does not return to a device: the same frame would fail in the same way. A device that hangs is
+//! leaked, because dropping it can hang.
 //!
 //! A handler that cannot leave the device ends the run with [`HandlerError::NoTwin`]. Verification, the harness,
-//! calibration and the demo's table stop at a loss: results of the CPU are not what they measure.
+//! calibration and the demo's table stop at a loss: they are not meant to measure the CPU.
 //!
 //! Invariant: only frames that were on the device are lost, and each is counted.
 
@@ -67,9 +69,9 @@ pub(crate) struct RecoveryState {
     /// The last pause, and when it began.
     #[cfg(not(target_arch = "wasm32"))]
     paused: Option<(Duration, Duration)>,
-    /// Frames lost by nodes that have been reported so far.
+    /// How many of the frames lost by nodes have been reported so far.
     reported: u64,
-    /// Totals of the lost device.
+    /// Playback totals of the lost device.
     kept: Option<PlaybackTotals>,
     #[cfg(not(target_arch = "wasm32"))]
     way_back: Option<WayBack>,
@@ -107,7 +109,7 @@ impl RecoveryState {
         }
     }
 
-    /// Totals of the lost device.
+    /// Playback totals of the lost device.
     pub(super) fn kept(&self) -> Option<&PlaybackTotals> {
         self.kept.as_ref()
     }
@@ -224,7 +226,7 @@ impl Lane {
         for node in self.segments.iter_mut().flatten() {
             raised.push(node.raised(&mut self.context)?);
         }
-        // Only after all uploads succeeded: if one finds no memory, all nodes stay on the host.
+        // Replaced only after all uploads have succeeded: if an upload finds no memory, all nodes stay on the host.
         self.segments.iter_mut().flatten().zip(raised).for_each(|(node, frames)| node.put_supplied(frames));
         self.player = recovery.kept.take().map(|kept| LanePlayer::again(player, kept));
         Ok(())

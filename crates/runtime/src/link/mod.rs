@@ -1,7 +1,8 @@
 //! A link: a [`SlotRing`] between two nodes, and the [`WakeSignal`]s of their lanes.
 //!
-//! A link wakes the consumer's lane when a slot arrives, and the producer's when room appears. It never blocks: an idle
-//! lane waits for its own signal, which any of its links may raise. If both ends are in one lane, nothing is signalled.
+//! A link wakes the consumer's lane when a slot arrives, and the producer's lane when room appears. It never blocks: an
+//! idle lane waits for its own signal, which any of its links may raise. If both ends are in one lane, nothing is
+//! signalled.
 
 pub(crate) mod ring;
 mod sync;
@@ -34,7 +35,7 @@ pub fn link<T>(
 #[derive(Debug)]
 struct LinkShared<T> {
     ring: Mutex<SlotRing<T>>,
-    /// `None` for both if the ends share a lane.
+    /// Both signals are `None` if the ends share a lane.
     producer: Option<WakeSignal>,
     consumer: Option<WakeSignal>,
 }
@@ -162,7 +163,7 @@ impl<T> LinkReceiver<T> {
         slot
     }
 
-    /// Takes everything up to a time. Returns its newest frame, and whether a device loss took a newer one.
+    /// Takes all slots up to a time. Returns the newest frame among them, and whether a device loss took a newer frame.
     pub fn take_up_to(&self, pts_ns: i64) -> (Option<T>, bool) {
         let (newest, lost) = self.shared.ring().take_up_to(pts_ns);
         if newest.is_some() {

@@ -1,6 +1,7 @@
-//! The bounded queue of a link: slots in order of time, with a policy for when it is full.
+//! The bounded queue of a link: slots in order of time, with a policy for a full queue.
 //!
-//! A ring never blocks and wakes no thread; [`super::LinkSender`] and [`super::LinkReceiver`] do both.
+//! A ring never blocks and wakes no thread; [`super::LinkSender`] and [`super::LinkReceiver`] wake the lanes at its
+//! ends.
 //!
 //! Invariants: sent = taken + dropped + queued. Times never decrease. A dropped frame leaves an empty slot, because
 //! `delay` and `every` count slots and joins wait for times. A ring never grows after it is created.
@@ -147,7 +148,8 @@ impl<T> SlotRing<T> {
         self.room() > 0
     }
 
-    /// How many frames it accepts now without blocking or dropping.
+    /// How many frames the ring accepts now. Only a lossless ring with a consumer has a limit; any other ring drops
+    /// frames instead.
     pub fn room(&self) -> usize {
         if self.closed || self.policy != Policy::Lossless {
             return usize::MAX;
@@ -155,7 +157,7 @@ impl<T> SlotRing<T> {
         self.depth - (self.counts.queued as usize).min(self.depth)
     }
 
-    /// Appends a slot. When full, a lossless ring returns it and any other ring drops its oldest frame.
+    /// Appends a slot. When full, a lossless ring returns the slot and any other ring drops its oldest frame.
     pub fn send(&mut self, slot: StreamSlot<T>) -> SendResult<T> {
         if let StreamSlot::Frame { pts_ns, .. } = slot {
             if self.closed {
@@ -211,8 +213,8 @@ impl<T> SlotRing<T> {
         slot
     }
 
-    /// Takes everything up to a time. Returns its newest frame, which is what an input supplies to a lead of that time,
-    /// and whether a device loss took a newer one.
+    /// Takes all slots up to a time. Returns the newest frame among them, which an input supplies for a lead frame of
+    /// that time, and whether a device loss took a newer frame.
     pub fn take_up_to(&mut self, pts_ns: i64) -> (Option<T>, bool) {
         let (mut newest, mut lost) = (None, false);
         while self.slots.front().is_some_and(|slot| slot.first_ns() <= pts_ns) {
@@ -243,7 +245,7 @@ impl<T> SlotRing<T> {
         self.certain_ns
     }
 
-    /// The time until which the stream is known to last. An empty slot does not extend it.
+    /// The time until which the stream is known to last. An empty slot does not extend this time.
     pub fn lasts_ns(&self) -> i64 {
         self.lasts_ns
     }

@@ -2,8 +2,8 @@
 //!
 //! A signal carries no reason; the woken lane checks its inputs and outputs itself.
 //!
-//! Invariants: a notification is never lost; one that comes before a wait ends that wait at once. Every wait can be
-//! ended from outside, so that stopping is prompt.
+//! Invariants: a notification is never lost; a notification that comes before a wait ends that wait at once. Every wait
+//! can be ended from outside, so that stopping is prompt.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -27,8 +27,8 @@ pub struct WakeSignal {
 #[derive(Debug)]
 struct SignalState {
     state: AtomicU8,
-    /// How many of [`YIELDS`](super::sync::YIELDS) are skipped at present. Yields that have not helped lately are tried
-    /// less, because each costs time.
+    /// How many of [`YIELDS`](super::sync::YIELDS) are skipped at present. Yields that have recently not helped are
+    /// tried less often, because each takes time.
     fewer: AtomicU32,
     sleeper: Mutex<Option<Thread>>,
 }

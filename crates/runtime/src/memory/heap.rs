@@ -1,9 +1,9 @@
 //! Heap allocations, counted where frames are worked on: in a lane's step and in every band of rows, on whichever
-//! thread it runs.
+//! thread the band runs.
 //!
 //! The counts are known if the program uses [`CountingAllocator`], and null in the report otherwise. [`foreign`] marks
 //! calls into drivers and codecs, which allocate by their nature; their allocations are reported separately.
-//! [`share_heap_if_limited`] configures the system's allocator when addresses are limited.
+//! [`share_heap_if_limited`] configures the system's allocator when the address space is limited.
 //!
 //! Invariants: an allocation counts once, for the innermost scope of its thread, as own or as foreign. Outside of every
 //! scope nothing is counted.
@@ -14,7 +14,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The system's allocator with a counter. A program that wants its allocations per frame counted installs it:
+/// The system's allocator with a counter. A program that wants its allocations per frame to be counted installs it:
 ///
 /// ```
 /// #[global_allocator]
@@ -37,7 +37,7 @@ impl HeapTally {
         self.own.load(Ordering::Relaxed)
     }
 
-    /// Allocations by drivers and codecs that they called.
+    /// Allocations by drivers and codecs that vramp and its handlers called.
     pub fn foreign(&self) -> u64 {
         self.foreign.load(Ordering::Relaxed)
     }
@@ -98,8 +98,8 @@ pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
 /// thread is started.
 ///
 /// glibc reserves 64 MiB of addresses for each thread. If it cannot, every small allocation of that thread takes a page
-/// of its own, and the remaining addresses are gone after a few thousand. A small allocation that fails aborts the
-/// process, because Rust's lists and strings cannot report it.
+/// of its own, and the remaining addresses are used up after a few thousand such allocations. A small allocation that
+/// fails aborts the process, because Rust's lists and strings cannot report it.
 pub fn share_heap_if_limited() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -1,12 +1,13 @@
 //! Host memory that the system refuses.
 //!
-//! Memory in proportion to an image or a file is requested here, because a failed allocation elsewhere aborts the
-//! program. Here it is an error of the frame that needed it. Before a library that cannot fail, the same amount is
-//! requested and released. Both leave 32 MiB for small allocations, which abort when they fail; under `ulimit -v` all
-//! threads share one heap, so that this is enough ([`super::heap`]). Budgets are the pools' business.
+//! Memory whose size depends on an image or a file is requested through this module, because a failed allocation
+//! elsewhere aborts the program. Here a failed allocation is an error of the frame that needed the memory. Before a
+//! call into a library that aborts when it gets no memory, the amount that the library needs is requested and released.
+//! Both kinds of request leave 32 MiB for small allocations, which abort the program when they fail. Under `ulimit -v`
+//! all threads share one heap, so that 32 MiB are enough ([`super::heap`]). Budgets are enforced by the pools.
 //!
-//! A refused frame waits while other held frames will return, and is an error otherwise. A decoder or a kernel that
-//! gets no memory to work in fails on its frame at once.
+//! A frame whose memory is refused waits as long as held frames may still be returned; otherwise the refusal is an
+//! error. A decoder or a kernel that gets no memory to work in fails on its frame at once.
 
 /// The system refused an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +19,7 @@ pub struct NoMemory {
     pub needed_bytes: u64,
 }
 
-/// Left over by large allocations, so that small ones, which cannot fail individually, still find memory.
+/// Left over by large allocations, so that small allocations, which cannot report a failure, still find memory.
 const SPARE_BYTES: usize = 32 << 20;
 
 /// Smaller allocations are not probed.
@@ -43,8 +44,8 @@ impl NoMemory {
         list.try_reserve_exact(more).map_err(|_| no_memory)
     }
 
-    /// Checks whether this much can be allocated in one piece with something to spare, and releases it. For libraries
-    /// that abort if they get none. Allocating without touching takes microseconds.
+    /// Checks whether this many bytes and some spare bytes can be allocated in one piece, and releases them. Called
+    /// before libraries that abort when they get no memory. Allocating without touching takes microseconds.
     pub fn probe(bytes: u64) -> Result<(), NoMemory> {
         // Small allocations use the spare bytes. On the web, memory once requested is never returned.
         if bytes < LARGE_BYTES || cfg!(target_arch = "wasm32") {

@@ -1,19 +1,20 @@
 //! Shortage of frame memory: what a waiting node needs, when waiting is hopeless, and the error that names the holders.
 //!
-//! A budget is a hard limit: no pool ever exceeds it. A node that is refused memory and has not taken its frame yet
-//! waits with it and is called again; the frame counts as held. Fused units, uploads and `convert` request memory
-//! before they take their frame. For a source, memory is lent before the call, because it could not be called twice. A
-//! download stays in its ring until there is a host frame for it. A handler that takes first and requests afterwards
-//! fails as it does for any other error.
+//! A budget is a hard limit: no pool ever exceeds it. A node that is refused memory before it has taken its frame waits
+//! and is called again with the same frame, which counts as held meanwhile. Fused units, uploads and `convert` request
+//! memory before they take their frame. For a source, memory is lent before the call, because a source cannot be called
+//! twice for one frame. A download stays in its ring until there is a host frame for it. A handler that takes its frame
+//! first and requests memory afterwards fails on that frame, as with any other error.
 //!
-//! - **What is admitted can leave.** A node that requests host memory leaves a frame for each downstream unit, so that
-//!   sources cannot take what the next kernel needs. On the device the latest segment gets what returns.
+//! - **What is admitted can leave.** A node that requests host memory leaves enough for one frame of each downstream
+//!   unit, so that sources cannot take what the next kernel needs. On the device, returned memory goes to the latest
+//!   segment.
 //! - **No lane spins.** A lane that waits for memory waits for the device, or one millisecond, and tries again.
-//! - **No lane waits forever.** When stepped, a stall is a round in which nothing moved, no clock runs and the device
-//!   is idle. On threads, the watching thread sees all lanes idle, wakes them, and finds that each has tried again and
-//!   none has moved ([`Stall`]). Then nodes stop leaving memory to others. If that does not help either, the run ends
-//!   with [`OutOfMemory`]: which handler needs how much for which frame, how much is available, and which handlers hold
-//!   the rest.
+//! - **No lane waits forever.** If the caller steps the engine, a stall is a round in which nothing moved, no clock
+//!   runs and the device is idle. If lanes run on threads, the watching thread sees that all lanes are idle, wakes
+//!   them, and finds that each has tried again and none has moved ([`Stall`]). After a stall, nodes stop leaving memory
+//!   to others. If that does not help either, the run ends with [`OutOfMemory`]: which handler needs how much for which
+//!   frame, how much is available, and which handlers hold the rest.
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl fmt::Display for HolderNames<'_> {
 }
 
 impl HandlerError {
-    /// If memory is missing: space, bytes needed, available and in the budget.
+    /// If memory is missing: its space, and the bytes needed, available and in the budget.
     pub(crate) fn missing(&self) -> Option<(Space, u64, u64, u64)> {
         match self {
             HandlerError::Pool(error) | HandlerError::Edit(EditError::NoCopy { error, .. }) => {
@@ -103,7 +104,7 @@ impl HandlerError {
 }
 
 impl Shortage {
-    /// The failure that ends a run for which waiting is useless.
+    /// The failure that ends a run in which waiting for memory is useless.
     pub(crate) fn failure(self, pool: &FramePool, device: Option<&Device>) -> HandlerFailure {
         let Shortage { handler, frame, space, needed_bytes, available_bytes, budget_bytes } = self;
         let mut holders: Vec<MemoryHolder> = Vec::new();
@@ -145,9 +146,9 @@ pub(crate) struct WaitingLane {
     pub(crate) moves: u64,
     /// All steps.
     pub(crate) tries: u64,
-    /// Only other lanes or memory can wake it.
+    /// Whether only other lanes or returned memory can let it move.
     pub(crate) idle: bool,
-    /// Waits for memory.
+    /// Whether it waits for memory.
     pub(crate) starves: bool,
 }
 

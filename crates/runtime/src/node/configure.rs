@@ -98,7 +98,7 @@ impl Node {
         self
     }
 
-    /// Makes it a source that fires by this clock.
+    /// Makes the node a source that fires by this clock.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Node {
         self.clock = Some(clock);
@@ -115,22 +115,22 @@ impl Node {
         self
     }
 
-    /// Gives its frames planned times instead of measured ones, so that a run can be repeated exactly.
+    /// Gives the source's frames planned times instead of measured ones, so that a run can be repeated exactly.
     #[must_use]
     pub fn nominal(mut self) -> Node {
         self.pace.nominal = true;
         self
     }
 
-    /// Sets the planned frame size and the function to call when it changes.
+    /// Sets the planned frame size and the function to call when the size changes.
     #[must_use]
     pub fn planned(mut self, size: Size, replan: Replan) -> Node {
         self.planned = Some((size, replan));
         self
     }
 
-    /// Holds back this many slots. A held frame leaves under the number and time of the frame that pushes it out; if it
-    /// keeps its times, it leaves later under its own.
+    /// Holds back this many slots. A held frame leaves under the number and time of the frame that pushes it out. With
+    /// `keeps_times`, it leaves under its own number and time instead.
     #[must_use]
     pub fn delaying(mut self, slots: usize, keeps_times: bool) -> Node {
         (self.delay, self.shifts) = (slots, slots > 0 && !keeps_times);
@@ -139,7 +139,7 @@ impl Node {
         self
     }
 
-    /// Passes one slot in this many.
+    /// Passes on one slot in this many.
     #[must_use]
     pub fn every(mut self, slots: u64) -> Node {
         self.every = slots.max(1);

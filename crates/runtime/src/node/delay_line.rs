@@ -1,13 +1,13 @@
 //! The delay line: slots that a node holds back, in order. They are held by `delay`, or await a download.
 //!
-//! **Delays.** `delay` holds N slots and sends the image of N slots before, under the number and time of the arriving
-//! frame, at once. It adds no latency, so parallel links need no depth. With `keep-times`, frames leave N slots later
-//! under their own times, and parallel links are as deep as that.
+//! **Delays.** `delay` holds N slots. When a frame arrives, `delay` sends at once the image that came N slots earlier,
+//! under the number and time of the arriving frame. This adds no latency, so parallel links need no depth. With
+//! `keep-times`, a frame leaves N slots later under its own time, and parallel links are N slots deep.
 //!
-//! **Downloads.** A download is recorded now and arrives some submits later. The node holds its slot and counts room
-//! for it as taken. Frames leave in the order in which they were requested.
+//! **Downloads.** A download is recorded now and arrives some submits later. The node holds the slot of the frame and
+//! counts the room for the frame as taken. Frames leave in the order in which they were requested.
 //!
-//! The node sends the oldest slot when it is complete and due. Empty slots count like any other.
+//! The node sends the oldest slot when it is complete and due. Empty slots count like any other slot.
 
 use std::collections::VecDeque;
 
@@ -70,8 +70,8 @@ impl DelayLine {
         self.awaited
     }
 
-    /// The time of the oldest frame: no frame will leave before it. Empty slots do not count, because a run of them
-    /// leaves one by one and only its first time is known.
+    /// The time of the oldest frame: no earlier frame will leave. Empty slots do not count, because the slots of a run
+    /// leave one by one and only the time of the first is known.
     pub(crate) fn first_frame_ns(&self) -> Option<i64> {
         self.slots.iter().find_map(|held| match held {
             DelayedSlot::Slot(StreamSlot::Frame { pts_ns, .. }) => Some(*pts_ns),
@@ -80,7 +80,7 @@ impl DelayLine {
         })
     }
 
-    /// Appends a slot, joined with the empty slots before it.
+    /// Appends a slot. An empty slot is joined with the empty slots before it.
     pub(crate) fn push(&mut self, slot: StreamSlot<Frame>) {
         let rest = match self.slots.back_mut() {
             Some(DelayedSlot::Slot(back)) => back.join(slot),
@@ -130,7 +130,7 @@ impl DelayLine {
         match self.slots.front_mut()? {
             DelayedSlot::Awaited(_) => None,
             DelayedSlot::Slot(StreamSlot::Empty { count, first_ns, lost, .. }) if *count > 1 => {
-                // Of a run only the first time is known, so the rest keeps it.
+                // Only the time of the first slot of a run is known, so the remaining slots keep that time.
                 *count -= 1;
                 Some(if *lost { StreamSlot::lost(*first_ns) } else { StreamSlot::empty(*first_ns) })
             }

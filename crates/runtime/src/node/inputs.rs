@@ -1,14 +1,15 @@
-//! The inputs of a node: the lead, and the others that supply frames to it.
+//! The inputs of a node: the lead, and the other inputs, which supply a frame for each frame of the lead.
 //!
-//! Implements the input rule: what has arrived, what is certain, and which frame each input supplies to a lead frame.
-//! The node fires when the rule holds.
+//! This module implements the input rule: what has arrived, what is certain, and which frame each input supplies for a
+//! frame of the lead. The node fires when the rule allows it.
 //!
-//! **Ends.** A source's stream ends at the time of its last slot. A handler's stream ends with its lead; with
-//! `until=shortest`, at the earliest end of its lead and its other inputs. A join passes on the lead's frames up to and
-//! including that time. Streams announce how long they last in addition to their watermarks, because a watermark may be
-//! later than an end: a join that an input may end waits until that input has ended or lasts as long as the lead. So
-//! lossless graphs give the same frames in any order of threads, fused or not (`tests/endings.rs` models the rule). A
-//! node whose consumers have all ended ends too, so that an endless side input does not keep a run alive.
+//! **Ends.** A source's stream ends at the time of its last slot. A handler's stream ends with its lead. With
+//! `until=shortest` it ends at the earliest end of its lead and its other inputs; a join then passes on the lead's
+//! frames up to and including that time. Streams announce how long they last in addition to their watermarks, because a
+//! watermark may be later than the end of its stream. If an input may end a join, the join waits until that input has
+//! ended or is known to last as long as the lead. So lossless graphs give the same frames in any order of threads,
+//! fused or not (`tests/endings.rs` models the rule). A node whose consumers have all ended ends too, so that an
+//! endless side input does not keep a run alive.
 //!
 //! Invariants: an input supplies its newest frame up to the lead's time, never a later one. An input that has ended
 //! keeps its last frame.
@@ -49,7 +50,7 @@ impl Port {
 /// What is known of the lead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeadView {
-    /// The time of its oldest slot.
+    /// The time of the lead's oldest slot.
     pub(crate) head_ns: Option<i64>,
     pub(crate) known: Watermark,
     pub(crate) over: bool,
@@ -60,7 +61,8 @@ pub(crate) struct LeadView {
 pub(crate) struct Watermark {
     /// Nothing up to this time will come any more.
     pub(crate) certain_ns: Option<i64>,
-    /// The stream lasts at least until this time, never later than `certain_ns`. `until=shortest` waits for it.
+    /// The stream lasts at least until this time, which is never later than `certain_ns`. `until=shortest` waits for
+    /// this time.
     pub(crate) lasts_ns: i64,
 }
 
@@ -72,7 +74,7 @@ impl Watermark {
         Watermark { certain_ns: Some(pts_ns), lasts_ns: pts_ns }
     }
 
-    /// The same, limited to this time.
+    /// This watermark, limited to a time.
     pub(crate) fn up_to(self, pts_ns: i64) -> Watermark {
         Watermark { certain_ns: Some(pts_ns).min(self.certain_ns), lasts_ns: pts_ns.min(self.lasts_ns) }
     }
@@ -125,7 +127,8 @@ impl Inputs {
         Some(lead.link.look(LeadView::of))
     }
 
-    /// Takes the lead's oldest slot, or returns its state if it has none; `None` if it is not linked.
+    /// Takes the lead's oldest slot, or returns the state of the lead if it has no slot; `None` if the lead is not
+    /// linked.
     pub(crate) fn take_or_look(&self) -> Option<Result<StreamSlot<Frame>, LeadView>> {
         let lead = self.ports.get(self.lead)?.as_ref()?;
         Some(lead.link.take_or(LeadView::of))
@@ -154,8 +157,8 @@ impl Inputs {
         moved
     }
 
-    /// Whether every other input is certain at this time. Only lossless links are waited for. For an input that may end
-    /// the node, it must also be certain whether it lasts that long.
+    /// Whether every input but the lead is certain at this time. Only lossless inputs are waited for. Of an input that
+    /// may end the node, it must also be known whether the input lasts that long.
     pub(crate) fn are_certain(&self, at_ns: i64) -> bool {
         let certain = |port: &Port| match (port.is_awaited(), port.ends_node) {
             (false, _) => true,
@@ -165,11 +168,11 @@ impl Inputs {
         self.others().all(certain)
     }
 
-    /// The end of the node's stream, once it is known and the lead has reached it: the earliest end of the lead and of
-    /// the inputs that end the node.
+    /// The end of the node's stream, once this end is known and the lead has reached it: the earliest end of the lead
+    /// and of the inputs that end the node.
     ///
-    /// An end is known when every other stream that counts is known to last at least as long, so that the order in
-    /// which ends are noticed makes no difference.
+    /// An end is known when each of the other streams is known to last at least as long, so that the order in which
+    /// ends are noticed makes no difference.
     pub(crate) fn end_ns(&self, lead: &LeadView) -> Option<i64> {
         if !self.ends_early && !lead.over {
             return None;
@@ -178,7 +181,8 @@ impl Inputs {
         let lead_port = self.ports.get(self.lead).and_then(Option::as_ref);
         let leads = |port: &Port| lead_port.is_some_and(|lead| std::ptr::eq(lead, port));
         for port in lead_port.into_iter().chain(self.ending()) {
-            // One access: a stream that ends in between counts as lasting as long as before.
+            // Both values are read under one lock: a stream that ends afterwards still counts as lasting as long as
+            // announced.
             match port.link.look(|ring| ring.end_ns().ok_or(ring.lasts_ns())) {
                 Ok(end_ns) => earliest = Some(earliest.map_or(end_ns, |other: i64| other.min(end_ns))),
                 Err(lasts_ns) if port.is_awaited() || leads(port) => least = least.min(lasts_ns),
@@ -188,8 +192,8 @@ impl Inputs {
         earliest.filter(|end_ns| least >= *end_ns && lead.is_past(*end_ns))
     }
 
-    /// For a node led by a clock: the end of an input that ends it, if that is before this time. Called when all inputs
-    /// are certain at this time.
+    /// For a node that a clock leads: the earliest end of the inputs that end the node, if it is before this time.
+    /// Called when all inputs are certain at this time.
     pub(crate) fn end_before(&self, at_ns: i64) -> Option<i64> {
         self.ending().filter_map(|port| port.link.look(SlotRing::end_ns)).min().filter(|end_ns| *end_ns < at_ns)
     }
@@ -209,7 +213,7 @@ impl Inputs {
         self.others().filter(|port| port.ends_node)
     }
 
-    /// Puts each other input's newest frame into the call. Returns how many were supplied before.
+    /// Puts each other input's newest frame into the call. Returns how many of these frames were supplied before.
     pub(crate) fn supply(&mut self, given: &mut [Option<Frame>]) -> u64 {
         let (lead, mut repeats) = (self.lead, 0);
         for (at, port) in self.ports.iter_mut().enumerate().filter(|(at, _)| *at != lead) {
@@ -221,19 +225,19 @@ impl Inputs {
         repeats
     }
 
-    /// Whether a device loss took an input's newest frame: a frame made without it would be wrong.
+    /// Whether a device loss took an input's newest frame: a result that is computed without it would be wrong.
     pub(crate) fn lack_one(&self) -> bool {
         self.others().any(|port| port.lost)
     }
 
-    /// An input whose newest frame went with a device, and that will bring no other.
+    /// An input whose newest frame was lost with a device, and on which no other frame will come.
     pub(crate) fn lacks_for_good(&self) -> Option<usize> {
         let gone = |port: &Port| port.lost && port.link.look(SlotRing::is_over);
         self.ports.iter().position(|port| port.as_ref().is_some_and(gone))
     }
 
-    /// Drops the frames that were on a lost device and returns how many were queued. An input that has lost the frame
-    /// it supplies lacks one until another comes; later losses are marked in their slots.
+    /// Drops the frames that were on a lost device and returns how many of them were queued. An input that has lost the
+    /// frame it supplies has none until another comes. The losses of queued frames are marked in their slots.
     pub(crate) fn lose(&mut self) -> u64 {
         let is_lost = |frame: &Frame| frame.space() == Space::Gpu;
         let lead = self.lead;

@@ -1,11 +1,12 @@
 //! What happens to a node when its device is lost, and when a device is available again.
 //!
-//! Lost are the frames on the device that are queued at the node, held by it, or awaited by it. Frames on the host
-//! stay. The lane decides where the run continues, for all of its nodes at once.
+//! Frames on the device are lost if they are queued at the node, held by it, or awaited by it. Frames on the host stay.
+//! The lane decides where the run continues, for all of its nodes at once.
 //!
-//! No wrong frame is made. If the frame of a non-lead input was lost, or one that should have followed it (empty slots
-//! record whether their frames were lost), the lead's frames are lost too until another one comes. If none will come
-//! because its source has ended, that is an error ([`HandlerError::SideLost`]).
+//! No wrong frame is made. If the newest frame of a non-lead input was lost, the lead's frames are lost too until
+//! another frame comes on that input. The same holds if a frame was lost before it arrived at that input; its empty
+//! slot records the loss. If no other frame will come because the source of that input has ended, that is an error
+//! ([`HandlerError::SideLost`]).
 //!
 //! Invariant: a lost frame leaves an empty slot and is counted once.
 
@@ -25,12 +26,12 @@ use crate::node::inputs::Watermark;
 use super::{Fired, Node};
 
 impl Node {
-    /// Whether the device still works on frames for it.
+    /// Whether the device still works on frames for this node.
     pub(crate) fn awaits(&self) -> bool {
         self.held.awaited() > 0
     }
 
-    /// Drops the oldest frame that it awaits from the device.
+    /// Drops the oldest frame that the node awaits from the device.
     pub(crate) fn lose_awaited(&mut self) {
         if let Some(now) = self.held.oldest_awaited() {
             self.counts.held -= 1;
@@ -39,8 +40,8 @@ impl Node {
         }
     }
 
-    /// Drops everything it has on the lost device. Returns how many frames were queued at its inputs; links count
-    /// those, the node counts the others.
+    /// Drops everything that the node has on the lost device. Returns how many of the frames were queued at its inputs:
+    /// links count those, and the node counts the others.
     pub(crate) fn lose_device(&mut self) -> u64 {
         let waited = self.inputs.lose();
         let held = self.held.lose(|frame| frame.space() == Space::Gpu);
@@ -56,7 +57,7 @@ impl Node {
         waited
     }
 
-    /// Switches to frames on the host; false if its handler cannot.
+    /// Switches to frames on the host. Returns false if the handler cannot.
     pub(crate) fn leave_device(&mut self) -> bool {
         self.handler.leave_device()
     }
@@ -67,7 +68,7 @@ impl Node {
         catch(|| self.handler.enter_device(device)).map_err(|error| self.failure(number, error))
     }
 
-    /// Copies of the frames that its inputs supply repeatedly, on the device.
+    /// Uploads the frames that the inputs other than the lead supply repeatedly, and returns the copies on the device.
     pub(crate) fn raised(&mut self, context: &mut LaneContext) -> Result<Vec<Frame>, HandlerFailure> {
         let owner: Arc<str> = self.members[0].name.as_str().into();
         let Some(device_context) = context.device_context().filter(|_| self.handler.computes()) else {
@@ -101,7 +102,7 @@ impl Node {
         self.handler.shaders()
     }
 
-    /// Handles a frame that cannot be made because the frame of another input went with the device.
+    /// Handles a frame that cannot be made because the frame of another input was lost with the device.
     pub(super) fn lack(&mut self, now: Now, context: &LaneContext) -> Fired {
         if let Some(input) = self.inputs.lacks_for_good() {
             return self.settle(now, Err(HandlerError::SideLost { input }), context);
@@ -112,7 +113,8 @@ impl Node {
         Fired::Moved
     }
 
-    /// Handles a frame that ends here and that the device has finished. Returns the interval since the previous one.
+    /// Handles a frame that ends at this node, once the device has finished it. Returns the interval since the previous
+    /// such frame.
     pub(crate) fn finish_awaited(&mut self, done: Duration) -> Option<Duration> {
         let now = self.held.oldest_awaited()?;
         self.counts.held -= 1;

@@ -1,26 +1,29 @@
-//! A node: a handler with its links. Decides when the handler fires, and passes on frames, empty slots and watermarks.
-//! The lane decides which node fires next.
+//! A node: a handler with its links. The node decides when the handler fires, and passes on frames, empty slots and
+//! watermarks. The lane decides which node fires next.
 //!
 //! Everything is driven by data. A source fires by its clock. Any other node fires when its **lead** input has a frame
-//! and every other lossless input is certain at that time. It takes from each other input the newest frame up to the
-//! lead's time, and sends one frame under the lead's number and time. For a kernel, an input that has brought nothing
-//! yet is transparent black; an input that has ended keeps its last frame. How streams end is in [`inputs`], delays and
-//! downloads are in [`delay_line`], births in [`pace`], errors and retries in [`calling`].
+//! and every other lossless input is certain at the time of that frame: nothing up to that time will come any more. The
+//! node then takes from each other input the newest frame up to the lead's time, and sends one frame under the lead's
+//! number and time. For a kernel, an input on which no frame has come yet is transparent black; an input that has ended
+//! keeps its last frame. How streams end is in [`inputs`], delays and downloads are in [`delay_line`], births in
+//! [`pace`], errors and retries in [`calling`].
 //!
-//! - **The simple path.** Most nodes have one input and hold nothing. They access their ring once: take the oldest
-//!   slot, or read its watermark. A handler that passes frames on costs 0.12 µs of CPU time that way (2 shared cores,
-//!   `cargo bench -p vramp-runtime`).
+//! - **The simple path.** Most nodes have one input and hold nothing. They access their ring once: they take the oldest
+//!   slot or, if there is none, read the ring's watermark. In this way a handler that passes frames on takes 0.12 µs of
+//!   CPU time (2 shared cores, `cargo bench -p vramp-runtime`).
 //! - **Certainty before advancing.** A node with several inputs first checks whether the others are certain at the
 //!   lead's time, and only then takes their frames. In the other order, a frame that arrives in between would make the
-//!   input certain without being taken, and the pairing of frames would depend on threads.
-//! - **Empty slots.** A frame that fails, is dropped or is filtered leaves an empty slot in the ring (a run of them is
-//!   one slot), because `delay` and `every` count slots, not frames. The node does `delay` and `every` itself, from the
-//!   entry. What `every` removes leaves no slot, because the rate after it is another one.
-//! - **Watermarks.** A node that cannot fire passes on what it knows: nothing will come before its oldest slot. So no
-//!   node waits for a frame that will never come. Watermarks, empty slots and the plan's depths are one contract; the
-//!   simulation in `crates/plan/tests/depth.rs` states it and `tests/engine.rs` runs it.
+//!   input certain without being taken, and the pairing of frames would depend on the timing of threads.
+//! - **Empty slots.** A frame that fails, is dropped or is filtered leaves an empty slot in the ring, because `delay`
+//!   and `every` count slots, not frames. A ring stores consecutive empty slots as one run. The node itself does
+//!   `delay` and `every`, with the numbers from the handler's entry. A slot that `every` removes leaves no empty slot,
+//!   because the stream after `every` has a lower rate.
+//! - **Watermarks.** A node that cannot fire tells its consumers that nothing will come before its oldest slot. So no
+//!   node waits for a frame that will never come. Watermarks, empty slots and the plan's depths form one contract: the
+//!   simulation in `crates/plan/tests/depth.rs` states the contract, and `tests/engine.rs` runs it.
 //!
-//! Invariants: one slot out per slot of the lead (`every` excepted). taken = emitted + filtered + failed + lost + held.
+//! Invariants: for each slot of the lead that `every` does not remove, one slot is sent. taken = emitted + filtered +
+//! failed + lost + held.
 
 mod calling;
 mod configure;
@@ -56,7 +59,7 @@ pub enum Fired {
     Moved,
     /// Nothing can move until a slot arrives or a link has room.
     Stuck,
-    /// Waits for memory; nothing was taken from the inputs.
+    /// Waits for memory and must be fired again; no frame is lost.
     Starved,
     /// The next frame of a source is due after this long.
     Wait(Duration),
@@ -80,9 +83,9 @@ pub struct Node {
     handler: Box<dyn FrameHandler>,
     inputs: Inputs,
     outputs: Vec<Vec<LinkSender<Frame>>>,
-    /// By input: whether its end ends the node, in addition to the lead's.
+    /// By input: whether the end of that input ends the node, as the end of the lead does.
     ends_with: Vec<bool>,
-    /// By input: the member it belongs to.
+    /// By input: the member that reads it.
     input_of: Vec<usize>,
     clock: Option<Clock>,
     pace: SourcePace,
@@ -104,7 +107,7 @@ pub struct Node {
     end_ns: i64,
     given: Vec<Option<Frame>>,
     made: Vec<Option<Frame>>,
-    /// Number of inputs that supplied a frame again to the last call.
+    /// Number of inputs that supplied to the last call a frame that they had supplied before.
     supplied_again: u64,
     counts: NodeCounts,
     stats: Arc<NodeStats>,
@@ -153,7 +156,7 @@ impl Node {
         self.counts.taken
     }
 
-    /// Counters and histograms that other threads may read while it runs.
+    /// Counters and histograms that other threads may read while the node runs.
     pub fn stats(&self) -> &Arc<NodeStats> {
         &self.stats
     }
@@ -177,7 +180,7 @@ impl Node {
         let started = catch(|| self.handler.start());
         started.map_err(|error| {
             if self.is_source() {
-                // Its consumers may be in other lanes and would wait for it.
+                // Consumers may be in other lanes and would wait for this source.
                 self.end(BEFORE_ALL);
             }
             self.failure(0, error)
@@ -249,7 +252,7 @@ impl Node {
             Paced::Wait(wait) => return Fired::Wait(wait),
             Paced::Fire(tick) => tick,
         };
-        // A generator that other handlers are fused to has inputs too, but none of them leads.
+        // A generator with other handlers fused to it has inputs too, but none of these inputs leads.
         let certain = self.inputs.are_certain(tick.pts_ns);
         let moved = self.inputs.advance(Some(tick.pts_ns));
         // A watermark sent before the frame is made must not be later than the stream's end, so the end is checked
@@ -318,8 +321,8 @@ impl Node {
         }
     }
 
-    /// Whether all consumers have ended: no frame would be taken, so that this node and its producers may end too. That
-    /// is rare, so it is checked every 16 frames only.
+    /// Whether all consumers have ended, so that no frame would be taken and this node and its producers may end too.
+    /// Since that is rare, it is checked only every 16 frames.
     fn is_unwanted(&self) -> bool {
         const CHECK_EVERY: u64 = 16;
         self.counts.taken.is_multiple_of(CHECK_EVERY)
@@ -369,7 +372,8 @@ impl Node {
         }
         let Some(lead) = self.inputs.look() else { return self.end(BEFORE_ALL) };
         let head_ns = lead.head_ns;
-        // Checked before taking frames: one that arrives in between would be certain but not taken.
+        // Checked before frames are taken: otherwise a frame that arrives in between would make its input certain
+        // without being taken.
         let certain = head_ns.is_some_and(|at| self.inputs.are_certain(at));
         let moved = self.inputs.advance(head_ns.or(lead.known.certain_ns));
         if self.is_due() {
@@ -394,7 +398,7 @@ impl Node {
         match slot {
             StreamSlot::Frame { pts_ns, frame } => self.fire_frame(pts_ns, frame, context),
             StreamSlot::Empty { count, first_ns, last_ns, lost } => {
-                // A run of empty slots is thinned like frames are.
+                // `every` thins a run of empty slots as it thins frames.
                 let kept = (self.slots + count).div_ceil(self.every) - self.slots.div_ceil(self.every);
                 self.slots += count;
                 if kept > 0 {
@@ -491,7 +495,7 @@ impl Node {
                 self.hold_or_send(StreamSlot::empty(pts_ns));
                 if let Some(failure) = self.report(now.number, error, context) {
                     if self.is_source() {
-                        // The frames that it has sent are complete and still arrive.
+                        // The frames that the source has sent are complete and still arrive.
                         self.end(self.last_ns());
                     }
                     return Fired::Failed(failure);
@@ -517,7 +521,7 @@ impl Node {
         self.stats.filtered_in(self.last_member());
     }
 
-    /// Reports a failure once per member. Returns it if the run must stop.
+    /// Reports the first failure of each member. Returns the failure if the run must stop.
     fn report(&mut self, frame: u64, error: HandlerError, context: &LaneContext) -> Option<HandlerFailure> {
         let member = self.failing_member(&error);
         let policy = self.members[member].on_error;
@@ -566,8 +570,8 @@ impl Node {
         self.is_sink() || self.measuring.is_due(self.counts.taken)
     }
 
-    /// Records the duration of the last call; called by the lane, which has the time. A sink's frame has arrived by
-    /// then. Returns the interval since a sink's previous frame.
+    /// Records the duration of the last call, which the lane has measured. At a sink, the frame has then arrived;
+    /// returns the interval since the sink's previous frame.
     pub(crate) fn note_call(&mut self, took: Duration, done: Duration) -> Option<Duration> {
         let took_ns = took.as_nanos() as u64;
         self.stats.call.add(took_ns);

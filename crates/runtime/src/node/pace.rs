@@ -1,8 +1,9 @@
-//! Measures how fast a source has been lately, for the [`Birth`] of its frames.
+//! Measures how fast a source has recently sent frames, for the [`Birth`] of its frames.
 //!
-//! A birth is measured when a source sends a frame and stays with it: the time, the interval to the previous frame, and
-//! the recent rate. So `{fps}` is the same figure on two branches of a graph, and latency is from birth to sink. Under
-//! nominal time births follow from frame numbers, and a run can be repeated to the byte. The caller passes the time in.
+//! A birth is measured when a source sends a frame, and stays with that frame. It consists of the time, the interval
+//! since the previous frame, and the recent rate. So `{fps}` is the same figure on two branches of a graph, and latency
+//! is from birth to sink. Under nominal time, births are computed from frame numbers, so that a run can be repeated
+//! byte for byte. The caller passes the current time in.
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ pub(crate) struct SourcePace {
 }
 
 impl SourcePace {
-    /// Weight of a new period: the displayed rate stays readable and follows within a second.
+    /// Weight of a new period in the average. With this value the displayed rate stays readable and follows within a
+    /// second.
     const NEW: f64 = 0.1;
 
     /// Measures the birth of a frame.

@@ -1,7 +1,8 @@
 //! How slots leave a node: at once, after a delay, or at the end of the stream; and the watermarks sent with them.
 //!
 //! The last link of an output receives the producer's own reference to a frame. A single consumer is therefore the only
-//! holder and edits in place; otherwise the pool makes a copy and counts it.
+//! holder and edits in place. If several consumers share a frame, the pool makes a copy for a consumer that edits, and
+//! counts the copy.
 //!
 //! Invariants: slots leave in the order they came. Nothing is sent without room. A watermark is sent only if it has
 //! changed.
@@ -14,7 +15,7 @@ use crate::node::inputs::Watermark;
 use super::{Fired, Node};
 
 impl Node {
-    /// Sends a slot, or holds it back and sends those that have been held long enough.
+    /// Sends a slot, or holds it back and sends the slots that have been held long enough.
     pub(super) fn hold_or_send(&mut self, slot: StreamSlot<Frame>) {
         if self.delay == 0 && self.held.is_empty() {
             self.send_everywhere(slot);
@@ -27,8 +28,8 @@ impl Node {
         }
     }
 
-    /// Holds a slot back and sends the image of `delay` slots before under its number and time. An empty slot has no
-    /// time to lend, so the image that is due there is dropped.
+    /// Holds a slot back and sends the frame that came `delay` slots earlier, under the number and time of the new
+    /// slot. An empty slot has no number to give to that frame, so the frame that is due there is dropped.
     fn shift(&mut self, slot: StreamSlot<Frame>) {
         let (first_ns, last_ns) = (slot.first_ns(), slot.last_ns());
         let now = match &slot {
@@ -66,7 +67,8 @@ impl Node {
         }
     }
 
-    /// Drops the held slots: no slot will come under which they could be sent, or no consumer is left.
+    /// Drops the held slots, because no slot will come under whose number and time they could be sent, or because no
+    /// consumer is left.
     fn drop_held(&mut self) {
         while let Some(slot) = self.held.pop() {
             if let StreamSlot::Frame { .. } = slot {
@@ -137,7 +139,7 @@ impl Node {
         debug_assert!(!refused, "{} fired without room", self.name());
     }
 
-    /// Sends a watermark, limited by the oldest held frame. Returns whether it has changed.
+    /// Sends a watermark, limited by the oldest held frame. Returns whether the watermark has changed.
     pub(super) fn pass_on(&mut self, known: Watermark) -> bool {
         let mut known = self.inputs.limit(known);
         if let Some(oldest) = self.held.first_frame_ns().filter(|_| !self.shifts) {
@@ -155,7 +157,7 @@ impl Node {
         news
     }
 
-    /// Whether every link has room for one more frame, besides the awaited ones.
+    /// Whether every link has room for one more frame besides the awaited frames.
     pub(crate) fn has_room(&self) -> bool {
         self.outputs.iter().flatten().all(|link| link.room() > self.held.awaited())
     }

@@ -1,4 +1,4 @@
-//! A node that waits for memory: the call to repeat, and what is missing until then.
+//! A node that waits for memory: the call to repeat, and the memory that is missing.
 //!
 //! The lane waits and fires the node again. Meanwhile the frame of the call counts as held, and the other inputs stay
 //! as they were.
@@ -18,7 +18,7 @@ use super::{Fired, Node};
 pub(super) struct NodeMemory {
     /// Its owner number in the pool's ledger.
     pub(super) owner: Owner,
-    /// Bytes that it leaves to downstream nodes.
+    /// Bytes that the node leaves to downstream nodes.
     pub(super) leave_bytes: u64,
     /// The frame to reserve before a source is called, because a source cannot be called twice for one frame.
     pub(super) aside: Option<Meta>,
@@ -35,14 +35,14 @@ struct Again {
 }
 
 impl Node {
-    /// Sets its owner number and the host bytes that it leaves to downstream nodes.
+    /// Sets the node's owner number and the host bytes that it leaves to downstream nodes.
     #[must_use]
     pub(crate) fn remembered_as(mut self, owner: Owner, leave_bytes: u64) -> Node {
         (self.memory.owner, self.memory.leave_bytes) = (owner, leave_bytes);
         self
     }
 
-    /// Reserves memory for a source's frames before it is called.
+    /// Reserves memory for a source's frames before the source is called.
     #[must_use]
     pub(crate) fn setting_aside(mut self, meta: Option<Meta>) -> Node {
         self.memory.aside = meta.filter(|_| !self.handler.can_repeat());
@@ -54,7 +54,7 @@ impl Node {
         (self.memory.owner, self.memory.leave_bytes)
     }
 
-    /// The memory it waits for.
+    /// The memory that the node waits for.
     pub(crate) fn shortage(&self) -> Option<&Shortage> {
         self.memory.short.as_ref()
     }
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// After a call: keeps it for repetition if memory was short and the frame was not taken.
+    /// Keeps a finished call for repetition if memory was short and the frame was not taken.
     pub(super) fn keep_call(&mut self, now: Now, outcome: &Result<Flow, HandlerError>) {
         self.memory.short = None;
         if let Err(error) = outcome {

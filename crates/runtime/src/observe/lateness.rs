@@ -1,10 +1,12 @@
 //! Lateness: which node makes frames late.
 //!
-//! A frame is late at a sink by half a period, or by a twentieth over a second. The sink is rarely the cause. Lanes
-//! work at the same time, so the slowest of those that the sink waits for decides: the lanes that its frames pass, and
-//! the lanes that hold their producers back through a lossless link. The device is a stage of its own beside the lane
-//! that records for it. In the slowest stage the node with the most time lately is named, at most once a second, with
-//! its time per frame. A source that waits for its file counts with the time of its call like any other node.
+//! A frame is late if it comes to a sink more than half a period after it was due, or if the sink's frames of the last
+//! second took a twentieth more time than planned. The sink is rarely the cause. Lanes work at the same time, so the
+//! slowest lane that the sink waits for is the cause. A sink waits for the lanes that its frames pass, and for the
+//! lanes that hold the producers of its frames back through a lossless link. The device counts as a stage of its own,
+//! beside the lane that records for it. Of the slowest stage, the node that has recently taken the most time is named,
+//! at most once a second, with its time per frame. A source that waits for its file counts with the time of its call
+//! like any other node.
 //!
 //! Nodes write the times and lanes report late frames; nothing here steers the run.
 
@@ -63,12 +65,12 @@ struct NodeReading {
     taken: u64,
 }
 
-/// Work that runs in parallel with other stages: a lane, or the device for it.
+/// Work that runs in parallel with other stages: the work of a lane, or the device's work for a lane.
 struct ParallelStage {
     lane: usize,
     device: bool,
     busy_ns: u64,
-    /// The largest share of it, and the candidate it belongs to.
+    /// The largest share of `busy_ns`, and the candidate to which this share belongs.
     longest: (u64, usize),
 }
 
@@ -91,7 +93,7 @@ impl Lateness {
         Lateness { candidates, segment_times, memory: Mutex::new(memory) }
     }
 
-    /// The candidate that takes longest on the way to a sink, since the last analysis.
+    /// The candidate on the way to a sink that has taken longest since the last analysis.
     fn cause(&self, memory: &mut LatenessState, sink: usize) -> Option<LatenessCause> {
         let way = self.way(sink);
         let lanes: Vec<usize> = way.iter().map(|at| self.candidates[*at].lane).collect();
@@ -196,8 +198,8 @@ impl LatenessReporter {
         }
     }
 
-    /// Reports late frames at a sink and names the cause. Up to half a period is jitter; so is anything less that is
-    /// made up for within a second.
+    /// Reports late frames at a sink and names the cause. A delay of up to half a period is jitter if it is made up for
+    /// within a second.
     pub(crate) fn look_at_sink(
         &mut self,
         position: usize,
@@ -237,14 +239,14 @@ impl LatenessReporter {
         let again = cause.at != sink && is_named(&mut memory, cause.at, done);
         drop(memory);
         if !excused && !again {
-            // After `every`, frames have more time: the report is in frames of the named node.
+            // After `every`, a frame has more time. The reported time is converted to frames of the named node.
             let took = took.mul_f64(cause.budget.as_secs_f64() / budget.as_secs_f64());
             let LatenessCause { name: handler, own, budget, .. } = cause;
             context.report(&RunEvent::Slow { handler, own, frame, took, budget, count });
         }
     }
 
-    /// Reports that frames take too long in this lane, by the node that took longest.
+    /// Reports that frames take too long in this lane, and names the node that took longest.
     pub(crate) fn look(
         &mut self,
         took: Duration,

@@ -1,7 +1,7 @@
 //! Counter readings at growing frame counts, for steady-state averages.
 //!
-//! Steady state is the second half of a run whose length is not known beforehand. Each reading is an eighth further on
-//! than the previous one. The memory for all readings is allocated at the start.
+//! Steady state is the second half of a run whose length is not known beforehand. The frame count of each reading is an
+//! eighth higher than that of the previous reading. The memory for all readings is allocated at the start.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Milestones<T> {
@@ -32,8 +32,8 @@ impl<T: Copy> Milestones<T> {
         self.next
     }
 
-    /// The reading from which the second half of a run of this many frames counts: the first at or after its middle.
-    /// `None` if the run was too short to have two halves.
+    /// The first reading at or after the middle of a run of this many frames, with which the second half begins. `None`
+    /// if the run was too short to have two halves.
     pub(crate) fn middle(&self, frames: u64) -> Option<(u64, T)> {
         let middle = self.readings.iter().find(|(at, _)| *at >= frames / 2 && *at > 0);
         middle.filter(|(at, _)| *at < frames).copied()

@@ -1,8 +1,9 @@
 //! Counters and histograms that nodes write and any thread may read, and the events of a run.
 //!
-//! Times are in one histogram per node with 16 buckets to each doubling. Each has one writer, so that writing is a load
-//! and a store without atomic additions, and reading never disturbs the writer. Reading the clock takes about as long
-//! as passing a frame on, so a handler that took less than 2 µs is timed in one call of sixteen; sinks always are.
+//! Times are kept in histograms of each node, with 16 buckets for each doubling. Each histogram has one writer, so that
+//! writing is a load and a store without atomic additions, and reading never disturbs the writer. Reading the clock
+//! takes about as long as passing a frame on, so a handler that took less than 2 µs is timed in one call of sixteen.
+//! Sinks are timed in every call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -106,7 +107,7 @@ fn middle_ns(bucket: usize) -> u64 {
 }
 
 /// Decides which calls are timed. Reading the clock takes about as long as passing a frame on, so quick handlers are
-/// sampled and slow ones always timed.
+/// timed in some calls only, and slow handlers in every call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Measuring {
     is_quick: bool,
@@ -143,7 +144,7 @@ pub struct NodeStats {
     lost: AtomicU64,
     held: AtomicU64,
     repeats: AtomicU64,
-    /// For a fused node: the member in which frames ended.
+    /// For a fused node, by member: the frames that were filtered or failed in that member.
     members: Box<[MemberStats]>,
 }
 
@@ -190,7 +191,7 @@ impl NodeStats {
         self.members.get(member).into_iter().for_each(|member| bump(&member.filtered, 1));
     }
 
-    /// The counters of one member: the frames that the members before it let through.
+    /// The counters of one member, which takes the frames that the members before it let through.
     pub(crate) fn counts_of(&self, member: usize) -> NodeCounts {
         let all = self.counts();
         let Some(own) = self.members.get(member) else { return all };
@@ -254,7 +255,7 @@ pub enum RunEvent {
     DeviceLost {
         reason: String,
         on: GoesOn,
-        /// Number of frames that were on it.
+        /// Number of frames that were on the device.
         lost: u64,
     },
     /// A device is in use again.

@@ -17,8 +17,8 @@ pub struct Report {
     pub frame_ms: TimeStats,
     /// Time from a frame's birth to its sink.
     pub latency_ms: TimeStats,
-    /// How device times were measured: `timestamps` of its own clock, `fenced` wall time, or `cpu` if no device was
-    /// used.
+    /// How device times were measured: `timestamps` of the device's clock, `fenced` wall time, or `cpu` if no device
+    /// was used.
     pub timing: &'static str,
     /// Device time per frame.
     pub gpu_ms: GpuTimes,

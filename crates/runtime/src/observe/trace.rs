@@ -1,7 +1,7 @@
 //! Traces: a timeline of what lanes and the device did, written as Chrome trace events, which Perfetto opens.
 //!
-//! A trace has one track for each lane, with a span for every frame that a node took, and one for the device. Spans are
-//! stored in memory that is allocated before the run, the last 131,072 of each track; lanes record them without
+//! A trace has one track for each lane, with a span for every frame that a node took, and one track for the device. The
+//! last 131,072 spans of each track are stored, in memory that is allocated before the run; lanes record spans without
 //! allocating. The watching thread samples fill levels and drops of links at most every 5 ms. The file is written once,
 //! at the end, however the run ends. Lanes and the player supply the times.
 //!
@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Default number of spans per track: a minute of 2,000 a second, 6 MB.
+/// Default number of spans per track: enough for a minute at 2,000 spans per second, in 6 MB.
 const KEPT: usize = 1 << 17;
 
 /// A timeline that a pipeline fills while it runs. Clones share it.
@@ -49,9 +49,9 @@ pub struct TraceSpan {
 /// What a span shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpanKind {
-    /// A node, by its index among its track's names, took a frame.
+    /// A node took a frame. `node` is the node's index among the names of its track.
     Frame { node: usize, frame: u64 },
-    /// A submission from submit until its end was noticed; these overlap.
+    /// A submission from submit until its end was noticed. Such spans overlap.
     Submission { number: u64 },
 }
 
@@ -135,7 +135,7 @@ impl Trace {
         }
     }
 
-    /// All tracks in the order in which lanes are planned, the device last.
+    /// All tracks in the order of the planned lanes. The device's track follows the track of the device lane.
     pub fn tracks(&self) -> Vec<TrackView> {
         lock(&self.tracks).iter().map(Track::view).collect()
     }

@@ -1,8 +1,8 @@
 //! Bounds on how much a short text grows inside a compiler.
 //!
 //! Drivers inline the body of a function at every call, and the parser copies a constant to every place that names it,
-//! so a text of one page can need gigabytes. This module estimates the size of both before anything is copied. The
-//! estimates do not cover how long a shader runs: the code in a loop counts once.
+//! so a text of one page can need gigabytes. This module estimates the inlined code and the copied values before
+//! anything is copied. The estimates do not cover how long a shader runs: the code in a loop counts once.
 //!
 //! Invariants: an estimate takes time proportional to the length of the text and cannot overflow. Errors name the
 //! cause, the estimate and the limit.

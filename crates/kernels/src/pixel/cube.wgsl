@@ -11,8 +11,8 @@ fn cube(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let low = place >> vec3<u32>(16u);
     let base = low.x + low.y * step.y + low.z * step.z;
     let across = step.x + step.y + step.z;
-    // From the lowest corner to the highest: first along the axis with the greatest fraction, last along that with the
-    // least.
+    // Steps from the lowest corner to the highest: first along the axis with the greatest fraction, last along the axis
+    // with the smallest.
     let first = select(select(step.z, step.y, f.y >= f.z), step.x, f.x >= f.y && f.x >= f.z);
     let last = select(select(step.x, step.y, f.y <= f.x), step.z, f.z <= f.x && f.z <= f.y);
     let most = max(f.x, max(f.y, f.z));

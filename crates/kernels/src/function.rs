@@ -32,8 +32,8 @@ pub struct PixelFn {
     pub small: bool,
     /// Changes part of a row in place.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
-    /// Computes pixels from source pixels if that is faster than copying the source and changing the copy. Their
-    /// position is not known. Returns whether it computed them.
+    /// Computes pixels from source pixels if that is faster than copying the source and changing the copy. The result
+    /// must not depend on the position. Returns whether it computed them.
     pub made: Option<TryMapFn>,
     /// The spans of row `y` that the function can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,

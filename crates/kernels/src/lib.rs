@@ -7,7 +7,10 @@
 //! Invariants: the WGSL and its CPU twin compute in integers and agree to the bit. Rounding is half up, after clamping.
 //! Fusing changes no pixel.
 
-#![expect(clippy::inline_always, reason = "a loop that is compiled once per level must become part of each of them")]
+#![expect(
+    clippy::inline_always,
+    reason = "a loop must be inlined into the function of each level for which it is compiled"
+)]
 
 mod compose;
 mod function;

@@ -2,8 +2,8 @@
 // in: a pixel; out: red, green and blue looked up; alpha kept
 // params: 0 entries along an edge, 1 fraction bits of their values, 2 whether they are bytes
 // small: for each level of red, then of green, then of blue: the entry below it (upper 16 bits) and the distance to the
-//   next, of 16384 (lower 16 bits); then the entries, red fastest: two words of red and green, and blue, 16 signed bits
-//   each, or one word of bytes
+//   next entry in 1/16384 (lower 16 bits); then the entries, with red changing fastest: one word of red and green and
+//   one word of blue, with 16 signed bits each, or a single word of bytes
 fn cube(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let place = vec3<u32>(small(u32(c.x)), small(256u + u32(c.y)), small(512u + u32(c.z)));
     let f = vec3<i32>(place & vec3<u32>(65535u));

@@ -72,8 +72,7 @@ impl ConvolveTaps {
     fn push(&mut self, at: u32, weight: i16) {
         let pair = &mut self.pairs[self.count / 2];
         if self.count.is_multiple_of(2) {
-            // A pair always reads two taps. Until the second tap is known, it reads the first tap's values with weight
-            // 0.
+            // A pair always reads two taps. A missing second tap reads the first tap's values with weight 0.
             *pair = TapPair { one: at, other: at, weights: [weight, 0], bytes: 0 };
         } else {
             (pair.other, pair.weights[1]) = (at, weight);

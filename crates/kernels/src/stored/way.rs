@@ -3,7 +3,7 @@
 //! This module defines the factors, the weights and the arithmetic of one pixel, which every loop must reproduce. All
 //! numbers are integers, so the WGSL and its CPU twin give the same values. These differ by at most one from exact
 //! arithmetic. Reading interpolates chroma in sixteenths of a level. Storing computes chroma from sums of four pixels,
-//! or from weighted sums of sixteen if chroma is not centred.
+//! or from sums with a total weight of sixteen if chroma is not centred.
 
 use vramp_plan::Siting;
 

@@ -34,7 +34,7 @@ fn way_chroma(c: vec4<i32>, k: u32) -> vec2<u32> {
 }
 
 // u and v of the 4:2:0 block that starts at `at`. Centred chroma is computed from the sum of four pixels. Other chroma
-// is computed from the weighted sum of sixteen pixels, and u and v may be sited on different lines.
+// is computed from sums with a total weight of sixteen, and u and v may be sited on different lines.
 fn way_halved(sum: vec4<i32>, at: vec2<i32>, k: u32) -> vec2<u32> {
     let weights = word(k + 17u);
     if (weights == 0x282828u) {

@@ -8,8 +8,8 @@
 //! so that line numbers in messages are those of the user's text. The function is validated a second time inside a
 //! kernel, because some errors only occur there.
 //!
-//! Invariant: the wrapper converts levels 0..=255 to 0..=1 for the function, and clamps its result and rounds it half
-//! up to 0..=255, so that the function can be fused.
+//! Invariant: the wrapper converts levels 0..=255 to 0..=1 for the function, and clamps the function's result and
+//! rounds it half up to 0..=255, so that the function can be fused.
 
 use std::fmt::Write as _;
 

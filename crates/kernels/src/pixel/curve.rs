@@ -1,6 +1,6 @@
 //! `curve`: a curve three rows high, given by its middle row in each column.
 //!
-//! The CPU computes the middle rows once per frame. Rows of the frame that the curve does not reach are not visited.
+//! The CPU computes the middle rows once per frame. Frame rows that the curve does not reach are not visited.
 
 use vramp_plan::Size;
 

@@ -7,10 +7,7 @@
 //! Invariants: the WGSL and its CPU twin compute in integers and agree to the bit. Rounding is half up, after clamping.
 //! Fusing changes no pixel.
 
-#![expect(
-    clippy::inline_always,
-    reason = "a loop must be inlined into the function of each level for which it is compiled"
-)]
+#![expect(clippy::inline_always, reason = "a loop must be inlined into the function of each level")]
 
 mod compose;
 mod function;

@@ -1,10 +1,10 @@
 //! Pixel functions: one pixel in, one pixel out, at the same position, as WGSL and as a CPU loop.
 //!
-//! A function is described as data: its WGSL, its row loop, its parameter words, and the spans of a row it can change.
-//! The composer loops over frames and calls a function only for those spans.
+//! A function is described as data: its WGSL, its row loop, its parameter words, and the spans of a row that it can
+//! change. The composer loops over the rows of a frame and calls a function only for these spans.
 //!
-//! Invariants: both twins take integers in 0..=255 and return the same ones. Parameters are 32-bit words, computed once
-//! per frame on the CPU.
+//! Invariants: the WGSL and its CPU twin take integers in 0..=255 and return the same results. Parameters are 32-bit
+//! words, computed once per frame on the CPU.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::picture::{Picture, Pixel};
 use crate::sample::{self, Chance, KernelSample, Samples};
 use crate::simd::Level;
 
-/// A pixel function with both twins.
+/// A pixel function for the GPU and for the CPU.
 #[derive(Debug)]
 pub struct PixelFn {
-    /// The name of its WGSL function and of both of its files.
+    /// The name of the WGSL function, and of its `.rs` and `.wgsl` files.
     pub name: &'static str,
     /// WGSL that defines `fn NAME(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32>`. It may call `word(k + i)` and
     /// `int(k + i)` for its parameters, `frame_size()`, `side(i)` for word i of its extra input, and `small(i)` for
@@ -26,23 +26,24 @@ pub struct PixelFn {
     pub wgsl: &'static str,
     /// Number of parameter words.
     pub words: usize,
-    /// Whether it reads an extra input: another image, at the same position.
+    /// Whether the function reads an extra input: the pixel of another image at the same position.
     pub extra_input: bool,
-    /// Whether it reads small data: a table, glyphs, a logo.
+    /// Whether the function reads small data, such as a table, glyphs or a logo.
     pub small: bool,
     /// Changes part of a row in place.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
-    /// Computes pixels from others, at any position, if that is faster than changing a copy. Returns whether it did.
+    /// Computes pixels from source pixels if that is faster than copying the source and changing the copy. The result
+    /// must not depend on the position. Returns whether it computed them.
     pub made: Option<TryMapFn>,
-    /// The spans of row `y` that it can change.
+    /// The spans of row `y` that the function can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
     /// Test samples; `None` for a function outside of [`pixel::ALL`](crate::pixel::ALL).
     pub samples: Option<Samples>,
 }
 
 impl PixelFn {
-    /// Defaults for all fields but `name`, `wgsl` and `row`: no parameters, no extra input, no small data, and it can
-    /// change every pixel.
+    /// Defaults for all fields but `name`, `wgsl` and `row`: a function without parameters, extra input and small data,
+    /// which can change every pixel.
     pub const PLAIN: PixelFn = PixelFn {
         name: "",
         wgsl: "",
@@ -55,26 +56,27 @@ impl PixelFn {
         samples: None,
     };
 
-    /// Its samples for a frame of this size. Panics with its name if it has none.
+    /// The function's samples for a frame of this size. Panics with the function's name if it has none.
     #[doc(hidden)]
     pub fn drawn(&self, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
         sample::drawn(self.name, self.samples, chance, size)
     }
 }
 
-/// Computes pixels from others if it can; returns whether it did.
+/// Computes the last argument's pixels from `from` and returns true, or returns false without computing anything.
 pub type TryMapFn = fn(&FnArgs<'_>, from: &[Pixel], &mut [Pixel]) -> bool;
 
 /// A function in a recipe.
 #[derive(Debug, Clone)]
 pub enum Function {
-    /// A function with both twins.
+    /// A function with a CPU twin.
     Both(&'static PixelFn),
     /// A user's function, which has no CPU twin.
     Own(Arc<OwnFunction>),
 }
 
-/// Placeholder for a user's function on the CPU. It never runs: the entry offers the GPU only.
+/// Placeholder for a user's function on the CPU. It never runs, because handlers offer users' functions on the GPU
+/// only.
 static NO_TWIN: PixelFn = PixelFn { name: OwnFunction::NAME, spans: |_, _| Spans::NONE, ..PixelFn::PLAIN };
 
 impl From<&'static PixelFn> for Function {
@@ -96,7 +98,7 @@ impl From<&Arc<OwnFunction>> for Function {
 }
 
 impl Function {
-    /// Its CPU twin. For a user's function this is one that changes nothing.
+    /// The CPU twin. For a user's function, the twin changes nothing.
     pub(crate) fn on_host(&self) -> &'static PixelFn {
         match self {
             Function::Both(function) => function,
@@ -104,7 +106,7 @@ impl Function {
         }
     }
 
-    /// The name of its WGSL function.
+    /// The name of the WGSL function.
     pub fn name(&self) -> &'static str {
         self.on_host().name
     }
@@ -117,7 +119,7 @@ impl Function {
         }
     }
 
-    /// Whether it reads another image at the same position.
+    /// Whether the function reads another image at the same position.
     pub fn extra_input(&self) -> bool {
         self.on_host().extra_input
     }
@@ -130,12 +132,12 @@ impl Function {
 /// The arguments of a function for one frame.
 #[derive(Debug, Clone, Copy)]
 pub struct FnArgs<'a> {
-    /// Its parameters.
+    /// The parameter words.
     pub words: &'a [u32],
     pub small: &'a [u32],
     /// The frame's size.
     pub size: Size,
-    /// The instructions to use.
+    /// The vector instructions to use.
     pub level: Level,
 }
 
@@ -153,7 +155,7 @@ pub struct RowArgs<'a> {
     pub y: u32,
     /// The column of the first pixel.
     pub x: u32,
-    /// The extra input, if the function reads one.
+    /// The extra input, if the function has one.
     pub extra_input: Option<Picture<'a>>,
 }
 

@@ -1,27 +1,28 @@
-//! Heads: the first step of a fused kernel, which produces its pixels.
+//! Heads: the part of a fused kernel that computes or reads the pixels, to which the kernel's pixel functions are
+//! applied.
 //!
-//! A head is described as data: its WGSL, its row loop and its inputs. It computes pixels from nothing (generator), or
-//! reads a source in place (load), at other positions (gather) or around a position (stencil). It does not apply pixel
-//! functions: the functions before it are applied to the rows that [`SourceRows`] returns, those after it to its
-//! result.
+//! A head is described as data: its WGSL, its row loop and its inputs. A head computes pixels without a source
+//! (generator), or reads a source at the same position (load), at another position (gather) or around a position
+//! (stencil). It does not apply pixel functions: the functions before the head are applied to the rows that
+//! [`SourceRows`] returns, and the functions after the head to the head's result.
 //!
-//! Rows of one band are computed from top to bottom, so that a stencil can reuse its intermediate results.
+//! The rows of a band are computed from top to bottom, so that a stencil can reuse its intermediate results.
 //!
 //! **Two passes.** On the GPU a head may have a first pass ([`First`]) that writes an intermediate of four 16-bit
-//! values per element for the second pass. The intermediate extends over the source (separable stencils), over the
-//! source's rows at their new width (`resample`), or over whole columns (`luma`). Plans count its memory. A sum that
-//! needs more than 16 bits takes two neighbouring elements (`boxblur` with more than 257 taps). On the CPU, rows that
-//! were summed horizontally are kept in a ring, and a head over columns surveys the whole source before the first row
-//! ([`Survey`]).
+//! values per element for the second pass. The intermediate has one element per source pixel (separable stencils), per
+//! pixel of the source's rows at their new width (`resample`), or per column (`luma`). Plans count its memory. A sum
+//! that needs more than 16 bits takes two neighbouring elements (`boxblur` with more than 257 taps). On the CPU, rows
+//! that were summed horizontally are kept in a ring. A head that depends on whole columns surveys the whole source
+//! before it computes the first row ([`Survey`]).
 //!
-//! **Several images.** A head may read images of any size besides its source (`compositor`). Each is a binding; the
-//! planner keeps a kernel that exceeds a device's bindings on the CPU. `rotate` computes many rows at once. `warp`
-//! reads an image in which each row is computed once per band if functions precede the head.
+//! **Several images.** A head may read images of any size besides its source (`compositor`). Each image is a binding.
+//! The planner places a kernel on the CPU if the kernel has more bindings than the device allows.
 //!
-//! **Numbers.** Convolutions choose their fraction bits once, on the CPU: as few as are exact, otherwise as many as
-//! leave the weights 16 bits, rounded so that their sum is right too. Means divide exactly. Medians are sorting
-//! networks in which neighbouring pixels share common steps. Positions (`bilinear`, `warp`) are fixed-point numbers
-//! from tables that the CPU computes. Both twins therefore agree to the bit.
+//! **Numbers.** Convolutions choose the number of fraction bits once, on the CPU: the smallest number with which all
+//! weights are exact, or else the largest number with which all weights fit 16 bits. Weights are rounded so that their
+//! sum is also right. Divisions for means are exact. Medians are sorting networks in which neighbouring pixels share
+//! common steps. Positions (`bilinear`, `warp`) are fixed-point numbers from tables that the CPU computes. The WGSL and
+//! its CPU twin therefore agree to the bit.
 
 pub mod ball;
 pub mod bars;
@@ -60,34 +61,34 @@ use crate::sample::{self, Chance, KernelSample, Samples};
 use crate::stored::StoredFormat;
 use crate::stored::unpack::{Between, Unpacking};
 
-/// A head with both twins.
+/// A head for the GPU and for the CPU.
 #[derive(Debug)]
 pub struct Head {
-    /// The name of its WGSL function and of both of its files.
+    /// The name of the WGSL function, and of its `.rs` and `.wgsl` files.
     pub name: &'static str,
-    /// WGSL that defines `fn NAME(at: vec2<i32>, k: u32) -> vec4<i32>`. It may call `load(at)` for a source pixel and
-    /// `source_size()`, and reads parameters like a pixel function.
+    /// WGSL that defines `fn NAME(at: vec2<i32>, k: u32) -> vec4<i32>`. The function may call `load(at)` for a source
+    /// pixel, and `source_size()`. It reads parameters like a pixel function.
     ///
-    /// A head of two passes also defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>`, and reads its 16-bit
-    /// results with `kept(at)`.
+    /// A head of two passes also defines `fn NAME_first(at: vec2<i32>, k: u32) -> vec4<u32>`, whose 16-bit results the
+    /// second pass reads with `kept(at)`.
     ///
-    /// A head of several images reads them with `load_four(i, a, b, width)`. It returns the words of four pixels of
+    /// A head of several images reads them with `load_four(i, a, b, width)`, which returns the words of four pixels of
     /// image i: at a, at b's column and a's row, at a's column and b's row, and at b. Image 0 is the source. The recipe
-    /// sets the number of the others, which may have any size.
+    /// sets the number of the other images, which may have any size.
     pub wgsl: &'static str,
     /// Number of parameter words.
     pub words: usize,
-    /// Whether it reads a source image.
+    /// Whether the head reads a source image.
     pub source: bool,
-    /// Whether it reads small data, such as a table of weights.
+    /// Whether the head reads small data, such as a table of weights.
     pub small: bool,
-    /// The first pass on the GPU, if the head has two.
+    /// The first pass on the GPU, if the head has two passes.
     pub first: Option<First>,
-    /// Number of rows computed per call of `row`: one, or more if that is faster.
+    /// Number of rows that one call of `row` computes: more than one if that is faster.
     pub rows_at_once: usize,
-    /// Computes `rows_at_once` rows, starting at row `y`. The last call of a band may get fewer.
+    /// Computes `rows_at_once` rows, starting at row `y`. The last call of a band may compute fewer.
     pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut BandState, y: u32, &mut [Pixel]),
-    /// Test samples; every head in [`ALL`] has some.
+    /// Test samples. Every head in [`ALL`] has some.
     pub samples: Option<Samples>,
 }
 
@@ -106,27 +107,28 @@ impl Head {
         samples: None,
     };
 
-    /// Its samples for a source of this size; a generator also draws some of this size. Panics with its name if it has
-    /// none.
+    /// The head's samples for a source of this size. A generator, which has no source, also draws samples of this size.
+    /// Panics with the head's name if it has none.
     #[doc(hidden)]
     pub fn drawn(&self, chance: &mut Chance, source: Size) -> Vec<KernelSample> {
         sample::drawn(self.name, self.samples, chance, source)
     }
 }
 
-/// The first of two passes on the GPU. It writes an intermediate of four 16-bit values per element for the second.
+/// The first of two passes on the GPU. It writes an intermediate of four 16-bit values per element for the second pass.
 #[derive(Debug, Clone, Copy)]
 pub struct First {
     /// The extent of the intermediate.
     pub over: IntermediateExtent,
     /// Whether the second pass reads the source besides the intermediate.
     pub source_again: bool,
-    /// How the CPU computes the values of whole columns. `None` if a row depends only on the source rows around it.
+    /// How the CPU computes the values of whole columns. `None` if an output row depends only on the source rows around
+    /// it.
     pub survey: Option<Survey>,
 }
 
 impl First {
-    /// The first pass of a separable stencil: along rows. The second goes down columns.
+    /// The first pass of a separable stencil, which sums along rows. The second pass sums down columns.
     pub const STENCIL: First = First { over: IntermediateExtent::Source, source_again: false, survey: None };
     /// The first pass of a head that changes the size: it resamples rows to their new width.
     pub const RESAMPLING: First = First { over: IntermediateExtent::Across, source_again: false, survey: None };
@@ -135,12 +137,12 @@ impl First {
 /// The survey of a whole source on the CPU, before the first row is computed. It yields one number per column.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
-    /// Adds one row of the source. Sums are integers, so parts of a source may be added in any order.
+    /// Adds one row of the source to the sums. Sums are integers, so the rows may be added in any order.
     pub add: fn(&HeadArgs<'_>, &[Pixel], &mut [u32]),
     /// Turns the sums over all rows into [`HeadArgs::found`].
     pub finish: fn(&HeadArgs<'_>, &mut [u32]),
-    /// Turns a source row into an output row. Every pixel depends only on the one at its position and on the survey's
-    /// results.
+    /// Turns a source row into an output row. Every output pixel depends only on the source pixel at its position and
+    /// on the survey's results.
     pub edit: fn(&HeadArgs<'_>, y: u32, &mut [Pixel]),
 }
 
@@ -149,7 +151,7 @@ pub struct Survey {
 pub struct HeadArgs<'a> {
     /// Parameters, small data and the size of the output.
     pub frame: FnArgs<'a>,
-    /// The size of the source. Equals the size of the output for generators.
+    /// The size of the source. For generators, the size of the output.
     pub source: Size,
     /// The results of the survey, one number per column of the source; empty if the head has no survey.
     pub found: &'a [u32],
@@ -167,7 +169,7 @@ pub struct SourceRows<'a> {
     changed: &'a mut ChangedRows,
 }
 
-/// A cache of rows that were unpacked or changed by functions, by row number. The oldest is replaced first.
+/// A cache of rows that were unpacked or changed by functions, by row number. The oldest row is replaced first.
 #[derive(Debug, Default)]
 pub(crate) struct ChangedRows {
     numbers: [Option<u32>; ROWS_KEPT],
@@ -175,16 +177,17 @@ pub(crate) struct ChangedRows {
     /// The cached rows, concatenated.
     pixels: Vec<Pixel>,
     pub(crate) between: Between,
-    /// Rows at their positions in a whole image, for heads with random access, and which of them are valid.
+    /// A whole image for heads with random access. `is_placed` holds which of its rows are valid.
     placed: Vec<Pixel>,
     is_placed: Vec<bool>,
 }
 
-/// Capacity of the row cache: enough for a bilinear pair and its neighbours.
+/// Capacity of the row cache: enough for the two rows of a bilinear interpolation and their neighbours.
 const ROWS_KEPT: usize = 4;
 
 impl<'a> SourceRows<'a> {
-    /// The rows of an image after the functions `before`, and the rows of other images, which have no functions.
+    /// The rows of an image after the functions `before`, and the rows of other images, to which no functions are
+    /// applied.
     pub(crate) fn begin(
         picture: Option<Picture<'a>>,
         others: &'a [Picture<'a>],
@@ -203,7 +206,7 @@ impl<'a> SourceRows<'a> {
         SourceRows { stored, ..self }
     }
 
-    /// One row. `y` is clamped to the image, which repeats the border.
+    /// One row. `y` is clamped to the image, so that rows beyond the border repeat the border.
     pub fn row(&mut self, y: i64) -> &[Pixel] {
         let Some(picture) = self.picture else { return &[] };
         let y = y.clamp(0, i64::from(picture.size.height) - 1) as u32;
@@ -214,14 +217,14 @@ impl<'a> SourceRows<'a> {
         &self.changed.pixels[at * width..][..width]
     }
 
-    /// One row of image `number`, clamped as well. Image 0 is the source.
+    /// One row of image `number`. `y` is clamped as in [`SourceRows::row`]. Image 0 is the source.
     pub fn row_of(&mut self, number: usize, y: i64) -> &[Pixel] {
         let Some(other) = number.checked_sub(1) else { return self.row(y) };
         let Some(picture) = self.others.get(other) else { return &[] };
         picture.row(y.clamp(0, i64::from(picture.size.height) - 1) as u32)
     }
 
-    /// Rows `y` and `y + 1` of image `number`, which must have both.
+    /// Rows `y` and `y + 1` of image `number`. The image must have both rows.
     pub(crate) fn pair_of(&mut self, number: usize, y: u32) -> [&[Pixel]; 2] {
         let picture = if number == 0 { self.picture } else { self.others.get(number - 1).copied() };
         let Some(picture) = picture else { return [&[]; 2] };
@@ -230,7 +233,8 @@ impl<'a> SourceRows<'a> {
         }
         let (mut first, second) = (self.change(picture, y), self.change(picture, y + 1));
         if self.changed.numbers[first] != Some(y) {
-            // The second row replaced the first one. It is not the next to be replaced.
+            // The second row replaced the first one in the cache. Computing the first row again does not replace the
+            // second.
             first = self.change(picture, y);
         }
         let width = picture.size.width as usize;
@@ -255,7 +259,7 @@ impl<'a> SourceRows<'a> {
         at
     }
 
-    /// Row `y` and those below it, at most as many as the cache holds. Below the image the last row repeats.
+    /// Row `y` and the rows below it, at most as many as the cache holds. Below the image, the last row repeats.
     pub fn rows<const N: usize>(&mut self, y: u32) -> [&[Pixel]; N] {
         const { assert!(N <= ROWS_KEPT, "more rows than are kept at once") };
         let Some(picture) = self.picture else { return [&[]; N] };
@@ -277,7 +281,7 @@ impl<'a> SourceRows<'a> {
         std::array::from_fn(|i| &pixels[i * width..][..width])
     }
 
-    /// Computes one row into `to`, bypassing the cache. Saves a copy if functions precede the head.
+    /// Computes one row into `to`, bypassing the cache. This saves a copy if functions precede the head.
     pub fn copy(&mut self, y: u32, to: &mut [Pixel]) {
         if let Some(picture) = self.picture {
             let made = RowMaker { picture, stored: self.stored.as_ref(), before: &self.before };
@@ -298,7 +302,8 @@ impl<'a> SourceRows<'a> {
         }
     }
 
-    /// Like `copy_part`, for heads that return to the same row: a row in another format is unpacked once per band.
+    /// Like `copy_part`, for heads that read the same row several times: if the format is not rgba8, the row is
+    /// unpacked once per band.
     pub fn copy_part_again(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
         if self.stored.is_none() {
             return self.copy_part(y, x, to);
@@ -314,8 +319,8 @@ impl<'a> SourceRows<'a> {
         self.picture.filter(|_| self.before.is_empty() && self.stored.is_none())
     }
 
-    /// The source for random access; only the given rows are valid. If functions precede the head or the format is not
-    /// rgba8, each row is computed once per band, at its position in a separate image.
+    /// The source for random access, in which only the given rows are valid. If functions precede the head or the
+    /// format is not rgba8, this is a separate image, in which each row is computed once per band.
     pub fn placed(&mut self, rows: Range<u32>) -> Option<Picture<'_>> {
         let picture = self.picture?;
         if self.unchanged().is_some() {
@@ -357,9 +362,9 @@ impl RowMaker<'_, '_> {
 /// State that a head keeps from row to row within a band. Each head documents its use.
 #[derive(Debug, Default)]
 pub struct BandState {
-    /// The first row that is kept, and the first after it that is not.
+    /// The range of rows that are kept, from the first up to but not including the second.
     pub rows: (i64, i64),
-    /// The same for each image of a head that reads several.
+    /// The range of rows that are kept of each image, for a head that reads several.
     pub rows_of: [(i64, i64); compositor::MOST_PICTURES],
     /// A row of the output that is already computed.
     pub ahead: Option<u32>,
@@ -367,12 +372,12 @@ pub struct BandState {
     pub sums: Vec<u16>,
     /// Sums that need more than 16 bits.
     pub wide: Vec<u32>,
-    /// Rows of levels.
+    /// Rows of 8-bit values.
     pub bytes: Vec<u8>,
 }
 
 impl BandState {
-    /// Starts a band with nothing kept. The memory is not cleared; it may hold values of another band.
+    /// Starts a band without kept rows. The memory is not cleared: it may hold values of an earlier band.
     pub(crate) fn begin(&mut self) {
         (self.rows, self.ahead) = ((0, 0), None);
         self.rows_of = Default::default();

@@ -1,13 +1,13 @@
 //! Every kernel of vramp, as WGSL and as its CPU twin, and the composer that fuses them.
 //!
-//! Kernels are data: pixel functions, heads, storage formats and users' own shaders. The composer turns a run of them
-//! into one shader and one loop over rows. This crate does not know devices, handlers or plans; the GPU receives a
-//! kernel as a `vramp_plan::Shader`.
+//! Kernels are data: pixel functions, heads, storage formats and users' own shaders. The composer turns a sequence of
+//! kernels into one shader and one loop over rows. This crate does not know devices, handlers or plans. The GPU
+//! receives a kernel as a `vramp_plan::Shader`.
 //!
-//! Invariants: both twins compute in integers and agree to the bit. Rounding is half up, after clamping. Fusing changes
-//! no pixel.
+//! Invariants: the WGSL and its CPU twin compute in integers and agree to the bit. Rounding is half up, after clamping.
+//! Fusing changes no pixel.
 
-#![expect(clippy::inline_always, reason = "a loop that is compiled once per level must become part of each of them")]
+#![expect(clippy::inline_always, reason = "a loop must be inlined into the function of each level")]
 
 mod compose;
 mod function;

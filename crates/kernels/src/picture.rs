@@ -1,7 +1,7 @@
 //! Pixels and borrowed views of images in host memory.
 //!
-//! A picture has exactly width times height pixels, rows from the top. If it has another format than rgba8, it has the
-//! bytes of a frame of that format instead. Pools elsewhere own the memory.
+//! A picture in rgba8 has exactly width times height pixels, with rows from the top. A picture in any other format has
+//! the bytes of a frame instead of pixels. The memory is owned by pools in other crates.
 
 use vramp_plan::{Format, Size};
 
@@ -12,7 +12,7 @@ pub type Pixel = [u8; 4];
 #[derive(Debug, Clone, Copy)]
 pub struct Picture<'a> {
     pub size: Size,
-    /// Its pixels, row by row; empty if its format is not rgba8.
+    /// The pixels, row by row; empty if the format is not rgba8.
     pub pixels: &'a [Pixel],
     stored: Option<(Format, &'a [u8])>,
 }
@@ -23,7 +23,7 @@ impl<'a> Picture<'a> {
         (pixels.len() as u64 == size.pixels()).then_some(Picture { size, pixels, stored: None })
     }
 
-    /// Views the bytes of a frame as an image. Returns `None` if they are too few for this format and size.
+    /// Views the bytes of a frame as an image. Returns `None` if there are too few bytes for this format and size.
     pub fn stored(format: Format, size: Size, bytes: &'a [u8]) -> Option<Picture<'a>> {
         if format == Format::Rgba8 {
             return Picture::new(size, bytes.as_chunks::<4>().0);
@@ -32,7 +32,7 @@ impl<'a> Picture<'a> {
         enough.then_some(Picture { size, pixels: &[], stored: Some((format, bytes)) })
     }
 
-    /// Its format and bytes, if the format is not rgba8.
+    /// The format and the bytes, if the format is not rgba8.
     pub(crate) fn bytes(&self) -> Option<(Format, &'a [u8])> {
         self.stored
     }

@@ -3,8 +3,8 @@
 //! The tests of twins, spans, bands, levels and allocations draw samples for every kernel in
 //! [`pixel::ALL`](crate::pixel::ALL) and [`head::ALL`](crate::head::ALL) and compare the results.
 //!
-//! Invariants: the same seed draws the same samples on every machine. A sample is valid for the size that it was drawn
-//! for.
+//! Invariants: the same seed draws the same samples on every machine. A sample is valid for the size for which it was
+//! drawn.
 
 use vramp_plan::Size;
 
@@ -18,7 +18,7 @@ pub type Samples = fn(&mut Chance, Size) -> Vec<KernelSample>;
 pub struct KernelSample {
     pub words: Vec<u32>,
     pub small: Vec<u32>,
-    /// The size of the output. For a pixel function it is the size that the sample was drawn for.
+    /// The size of the output. For a pixel function, this is the size for which the sample was drawn.
     pub size: Size,
     /// The sizes of the images that a head reads besides its source.
     pub pictures: Vec<Size>,
@@ -41,7 +41,7 @@ impl KernelSample {
     }
 }
 
-/// The samples of a kernel in `ALL`. Panics if it has none.
+/// The samples of a kernel in `ALL`. Panics if the kernel has none.
 pub(crate) fn drawn(name: &str, samples: Option<Samples>, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = samples.map(|samples| samples(chance, size)).unwrap_or_default();
     assert!(!drawn.is_empty(), "the kernel {name} has no samples: no test compares its twins (see PixelFn::samples)");
@@ -85,7 +85,7 @@ impl Chance {
         of[self.below(of.len() as u32) as usize]
     }
 
-    /// A position along an edge of length `side`, up to 8 pixels outside of it.
+    /// A position along an edge of length `side`, or up to 8 pixels beyond either end.
     pub fn near(&mut self, side: u32) -> i32 {
         self.below(side + 16).cast_signed() - 8
     }

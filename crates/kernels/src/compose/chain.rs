@@ -1,7 +1,7 @@
 //! Chains: pixel functions applied to a row, one after another.
 //!
-//! Arguments are looked up in the frame for each row instead of being collected, so that a frame allocates nothing. A
-//! function runs only on the spans it can change.
+//! Arguments are looked up in the frame for each row instead of being collected in a list, so that computing a frame
+//! allocates nothing. A function runs only on the spans that it can change.
 
 use vramp_plan::Size;
 
@@ -16,7 +16,7 @@ use super::{KernelFrame, ParamPart};
 pub(super) struct ChainStep {
     pub(super) function: &'static PixelFn,
     pub(super) part: ParamPart,
-    /// Index of its extra input in [`KernelFrame::sides`]; `None` if it reads none.
+    /// Index of the function's extra input in [`KernelFrame::extra_inputs`]. `None` if the function has none.
     pub(super) extra_input: Option<usize>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct ChainStep {
 pub(crate) struct Chain<'a> {
     pub(super) steps: &'a [ChainStep],
     pub(super) frame: &'a KernelFrame<'a>,
-    /// The size of the image that they are applied to.
+    /// The size of the image to which the functions are applied.
     pub(super) size: Size,
     pub(super) level: Level,
 }
@@ -45,7 +45,7 @@ impl Chain<'_> {
         self.apply_steps(self.steps, y, x, row);
     }
 
-    /// Computes a whole row from another one.
+    /// Computes a whole row from a source row.
     pub(crate) fn make(&self, y: u32, from: &[Pixel], row: &mut [Pixel]) {
         match self.steps.split_first() {
             Some((first, others)) if self.made(first, from, row) => self.apply_steps(others, y, 0, row),
@@ -56,7 +56,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Computes many rows at once if the chain is one function that can map them. Returns whether it did.
+    /// Computes many rows at once if the chain is a single function that can do so. Returns whether it computed them.
     pub(crate) fn make_all(&self, from: &[Pixel], rows: &mut [Pixel]) -> bool {
         matches!(self.steps, [only] if self.made(only, from, rows))
     }

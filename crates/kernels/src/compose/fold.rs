@@ -1,4 +1,4 @@
-//! Folding: neighbouring tables of a recipe become one.
+//! Folding: neighbouring tables of a recipe become one table.
 //!
 //! Only tables fold. Other functions round their result, so they cannot be merged without changing pixels. A setting
 //! that changes between frames changes parameter words only, never the folded recipe.
@@ -12,24 +12,24 @@ use super::{FrameParams, ParamPart, Recipe};
 #[derive(Debug, Clone)]
 pub struct Folded {
     pub recipe: Recipe,
-    /// For each function before the original recipe's head, its place in `recipe.before`.
+    /// For each function before the head of the original recipe, its place in `recipe.before`.
     pub before: Vec<FunctionPlace>,
-    /// For each function after the original recipe's head, its place in `recipe.after`.
+    /// For each function after the head of the original recipe, its place in `recipe.after`.
     pub after: Vec<FunctionPlace>,
 }
 
 /// The place of an original function in the folded recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionPlace {
-    /// Index of the function that does its work.
+    /// Index of the function that does the work of the original function.
     pub function: usize,
-    /// True if it is the first to use that place; later ones are folded into it.
+    /// Whether the original function is the first at this place. Later functions at the same place are folded into it.
     pub first: bool,
 }
 
 impl FunctionPlace {
-    /// Writes a function's words and small data to its place; `parts` belong to the folded recipe. Call this in the
-    /// order of the functions, because each table is composed with the ones before it.
+    /// Writes the words and small data of an original function to its place. `parts` belong to the folded recipe. Call
+    /// this in the order of the functions, because each table is composed with the tables before it.
     pub fn set(self, parts: &[ParamPart], words: &[u32], small: &[u32], params: &mut FrameParams) {
         let part = parts[self.function];
         if self.first {

@@ -1,7 +1,8 @@
 //! The parameter layout of a kernel: the offset of every part's words.
 //!
-//! The order is: the frame's header, the head, the functions before it, the functions after it, the formats. Every part
-//! starts at a multiple of four words. A part with small data has one word more: the offset of its small data.
+//! The order is: the frame's header, the head, the functions before the head, the functions after the head, the
+//! formats. Every part starts at a multiple of four words. A part with small data has one word more: the offset of its
+//! small data.
 
 use crate::stored::{LOAD_WORDS, STORE_WORDS};
 
@@ -16,7 +17,7 @@ pub(super) const HEADER_WORDS: usize = 8;
 pub struct ParamPart {
     /// Index of its first word.
     pub start: usize,
-    /// Number of its own words.
+    /// Number of words, without the word for small data.
     pub words: usize,
     /// Index of the word that holds the offset of its small data, if it has any. It follows the part's own words.
     pub small: Option<usize>,

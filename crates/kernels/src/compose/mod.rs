@@ -1,15 +1,16 @@
 //! The composer: fuses a head and pixel functions into one kernel, for the GPU and for the CPU.
 //!
-//! A [`Recipe`] is a head (load, generator, gather or stencil) with pixel functions before and after it. It becomes one
-//! WGSL text, in which the names of every part are made unique. It also becomes one loop over rows ([`RowProgram`]):
-//! each row passes through every function while it is in the cache. A function runs only on the pixels it can change
-//! ([`Spans`](crate::Spans)), so a logo in the corner of a frame costs the logo, not the frame.
+//! A [`Recipe`] is a head (load, generator, gather or stencil) with pixel functions before and after it. The composer
+//! turns a recipe into one WGSL text, in which the names of every part are made unique, and into one loop over rows
+//! ([`RowProgram`]), in which each row passes through every function while it is in the cache. A function runs only on
+//! the pixels that it can change ([`Spans`](crate::Spans)), so the cost of a logo depends on the size of the logo, not
+//! on the size of the frame.
 //!
-//! Both twins read the same parameter words at the same offsets ([`ParamLayout`], [`FrameParams`]). Every decision that
-//! needs floats is made once per frame on the CPU.
+//! The WGSL and its CPU twin read the same parameter words at the same offsets ([`ParamLayout`], [`FrameParams`]).
+//! Everything that needs floats is computed once per frame, on the CPU.
 //!
-//! Pixels are rounded to rgba8 after every function, fused or not, which is why fusing changes no pixel. Neighbouring
-//! tables fold into one ([`Folded`]).
+//! Pixels are rounded to rgba8 after every function, whether it is fused or not, so fusing changes no pixel.
+//! Neighbouring tables become one table ([`Folded`]).
 
 mod chain;
 mod fold;
@@ -66,12 +67,12 @@ impl Recipe {
         Recipe { pictures, ..Recipe::of(head) }
     }
 
-    /// A user's kernel, alone.
+    /// A user's kernel, without other parts.
     pub fn whole(kernel: &Arc<OwnKernel>) -> Recipe {
         Recipe { whole: Some(Arc::clone(kernel)), ..Recipe::of(&LOAD) }
     }
 
-    /// Workgroups that cover a frame, if the kernel determines them; only a user's kernel does.
+    /// Number of workgroups along each axis that cover a frame. `None` except for a user's kernel.
     pub fn grid(&self, size: Size) -> Option<[u32; 3]> {
         self.whole.as_ref().map(|kernel| kernel.grid(size))
     }
@@ -128,7 +129,7 @@ impl Recipe {
         self.whole.is_none() && self.before.iter().chain(&self.after).all(both)
     }
 
-    /// The class of its memory access, by which a device is tuned.
+    /// The class of the kernel's memory accesses. Devices are tuned separately for each class.
     pub fn class(&self) -> Class {
         match self.head {
             head if head.first.is_some_and(|first| first.over == IntermediateExtent::Columns) => Class::Reduce,

@@ -1,7 +1,7 @@
-//! The parameters of one frame: the words that both twins read, and the small data.
+//! The parameters of one frame, which the WGSL and its CPU twin read: parameter words and small data.
 //!
-//! Parts are written one by one into memory that is reused for every frame. A part must be given exactly the number of
-//! words it declares; the offset of its small data follows them.
+//! Parts are written one by one into memory that is reused for every frame. A part must be given exactly as many words
+//! as it declares. The offset of its small data follows these words.
 
 use vramp_plan::Size;
 
@@ -46,7 +46,7 @@ impl FrameParams {
         }
     }
 
-    /// Composes the table that this part already has with another one, which is applied after it.
+    /// Composes the table that this part already has with `table`, which is applied after it.
     pub fn fold(&mut self, part: ParamPart, table: &[u32]) {
         fold_words(&mut self.words[part.start..part.start + part.words], table);
     }

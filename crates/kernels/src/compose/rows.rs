@@ -1,10 +1,11 @@
-//! The CPU side of a kernel: one loop over rows, each passing through every function while it is in the cache.
+//! The CPU side of a kernel: one loop over rows, in which each row passes through every function while it is in the
+//! cache.
 //!
-//! This module does not spread bands over threads. The caller does, with [`RowProgram::band`] and one [`RowScratch`]
-//! per thread.
+//! This module starts no threads. The caller distributes bands of rows to threads, with [`RowProgram::band`] and one
+//! [`RowScratch`] per thread.
 //!
-//! Invariants: every row of a band is written completely. A function runs only on the spans it can change. Nothing is
-//! allocated once the scratch has grown to the size that the frames need.
+//! Invariants: every row of a band is written completely. A function runs only on the spans that it can change. Nothing
+//! is allocated once the scratch has the size that the frames need.
 
 use std::ops::Range;
 
@@ -43,22 +44,23 @@ pub struct KernelFrame<'a> {
     pub size: Size,
     /// The source, if the head reads one.
     pub source: Option<Picture<'a>>,
-    /// The extra inputs: first the images that the head reads besides its source, then one for each function that reads
-    /// one, in their order.
+    /// First the images that the head reads besides its source, then the extra inputs of functions, in the order of the
+    /// functions.
     pub extra_inputs: &'a [Picture<'a>],
-    /// Small data of all parts. Each part's offset into it is one of its parameter words.
+    /// Small data of all parts. One parameter word of each part is the offset of the part's small data.
     pub small: &'a [u32],
     /// The parameter words, in the order of [`ParamLayout`](super::ParamLayout).
     pub words: &'a [u32],
 }
 
-/// Memory that a band needs from row to row. One scratch serves any sequence of programs. Keep it: it grows to what the
-/// largest frame needs and is then never reallocated.
+/// Memory that a band needs from row to row. One scratch serves any sequence of programs. Keep it between frames: it
+/// grows to the size that the largest frame needs, and is then never reallocated.
 #[derive(Debug, Default)]
 pub struct RowScratch {
     kept: BandState,
     changed: ChangedRows,
-    /// Survey results: of the surveyed rows at first, of the whole source after [`RowProgram::conclude`].
+    /// Survey results. Until [`RowProgram::conclude`], those of the rows that were surveyed with this scratch. After
+    /// it, those of the whole source.
     found: Vec<u32>,
     between: Between,
 }
@@ -109,7 +111,7 @@ impl RowProgram {
         }
     }
 
-    /// Adds up the results of the first `parts` scratches, and stores the total in all of them.
+    /// Adds up the survey results of the first `parts` scratches, and stores the total in all scratches.
     pub fn conclude(&self, frame: &KernelFrame<'_>, scratch: &mut [RowScratch], parts: usize) {
         let (Some(survey), Some((whole, others))) = (self.survey_of_head(), scratch.split_first_mut()) else { return };
         for part in others.iter().take(parts.saturating_sub(1)) {
@@ -121,8 +123,8 @@ impl RowProgram {
         }
     }
 
-    /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output. If the output has
-    /// another format, these are the pixels before [`RowProgram::pack`] stores them.
+    /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output. If the output's
+    /// format is not rgba8, these are the pixels that [`RowProgram::pack`] would store.
     pub fn band(&self, frame: &KernelFrame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &mut RowScratch) {
         let width = frame.size.width as usize;
         if let Some(source) = frame.source.filter(|source| self.loads_only() && source.bytes().is_none()) {
@@ -199,7 +201,7 @@ impl RowProgram {
         });
     }
 
-    /// Passes `work` a function that computes one or a few rows. Rows must be requested from top to bottom.
+    /// Calls `work` with a function that computes one or a few rows. `work` must request rows from top to bottom.
     fn rows(
         &self,
         frame: &KernelFrame<'_>,
@@ -242,8 +244,8 @@ impl RowProgram {
     }
 
     /// Changes rows `first_row..` of a frame in place. `pixels` holds the source's rows and receives what
-    /// [`RowProgram::band`] would compute. The frame's source is not read; from the scratch, only the survey results
-    /// are.
+    /// [`RowProgram::band`] would compute. The frame's source is not read. Only the survey results of the scratch are
+    /// read.
     ///
     /// # Panics
     /// If the program cannot edit in place.

@@ -1,18 +1,20 @@
 //! The GPU side of a kernel: one WGSL text, composed of the texts of its parts.
 //!
 //! This module holds the prelude, the renaming that lets a function appear twice, the bindings and the entry point. It
-//! does not validate the text: the tests do for every kernel, and the device does when it compiles.
+//! does not validate the text. The tests validate the texts of all kernels, and the device validates a text when it
+//! compiles it.
 //!
-//! Bindings, in this order, each only if the pass uses it: the source, the first pass's intermediate, the head's other
-//! images, the functions' extra inputs, small data, the output, the parameters.
+//! A pass has those of the following bindings that it uses, in this order: the source, the first pass's intermediate,
+//! the head's other images, the functions' extra inputs, small data, the output, the parameters.
 //!
-//! Each invocation writes as many neighbouring pixels as its variant says, fewer if pixels are slow to compute, or the
-//! bytes of a block of pixels. No two invocations write the same word. Every variant computes the same pixels.
+//! If the output is rgba8, each invocation writes as many neighbouring pixels as the variant specifies, or fewer if
+//! pixels are slow to compute. Otherwise, each invocation writes the bytes of a block of pixels. No two invocations
+//! write the same word. Every variant computes the same pixels.
 //!
-//! A frame on the GPU is a whole storage buffer with the same bytes as on the CPU. It is not a texture: a transfer is
-//! then a plain copy, and a download can map the buffer directly if CPU and GPU share memory. It is not a part of a
-//! larger buffer: WebGPU refuses to bind one buffer for reading and writing in the same dispatch, even if the ranges do
-//! not overlap.
+//! A frame on the GPU is a whole storage buffer with the same bytes as on the CPU. A frame is not a texture, so a
+//! transfer is a plain copy, and a download can map the buffer directly if CPU and GPU share memory. A frame is not a
+//! part of a larger buffer, because WebGPU refuses to bind one buffer for reading and writing in the same dispatch,
+//! even if the ranges do not overlap.
 
 use std::fmt::Write as _;
 
@@ -95,8 +97,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let size = SIZE;
     let count = u32(size.x) * u32(size.y);
     let first = ((group.y * groups.x + group.x) * WORKGROUPu + lane) * PIXELSu;
-    // One division for all pixels of an invocation, and no loop: software drivers divide one lane after another, and
-    // keep masks for every loop. 9.6 -> 7.4 ms of CPU time for a demo frame of 640x480 with four.
+    // One division for all pixels of an invocation, and no loop, because software drivers divide one lane after
+    // another, and keep masks for every loop. With four pixels per invocation, this reduced the CPU time of a demo
+    // frame of 640x480 from 9.6 to 7.4 ms.
     let at0 = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
 EACH}
 ";
@@ -167,8 +170,8 @@ impl WgslText {
         self.bindings.push(binding);
     }
 
-    /// Declares the extra images of a head that reads several, and `load_four`, which reads them. It reads four pixels
-    /// per call, because software drivers execute every case for every lane.
+    /// Declares the extra images of a head that reads several, and `load_four`, which reads them. One call reads four
+    /// pixels, because software drivers execute every case of the `switch` for every lane.
     fn pictures(&mut self, recipe: &Recipe) {
         if !recipe.head.wgsl.contains("load_four(") {
             return;
@@ -194,7 +197,7 @@ impl WgslText {
         );
     }
 
-    /// Appends a part's text. For a function before the head, the frame is the source.
+    /// Appends a part's text. For a function before the head, `frame_size()` is the size of the source.
     fn part(&mut self, text: &str, index: usize, place: ParamPart, before_head: bool) {
         self.parts += &if before_head { text.replace("frame_size()", "source_size()") } else { text.to_owned() };
         if let Some(at) = place.small {
@@ -233,7 +236,7 @@ impl WgslText {
     }
 }
 
-/// Makes all names of a text unique to this part.
+/// Makes all names that a text declares unique to this part.
 fn own_names(wgsl: &str, index: usize) -> String {
     renamed(wgsl, &[declared_names(wgsl), vec!["side", "small"]].concat(), index)
 }
@@ -299,7 +302,8 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         }
         text.parts += &(load + "    return c;\n}\n");
     }
-    // A head of two passes names both of its inputs. Each pass declares a stub for the one it does not read.
+    // The WGSL of a head with two passes names the source and the intermediate. A pass that does not read one of them
+    // declares a stub for it.
     text.parts += match pass {
         WgslPass::First(_) => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
         _ if !pass.reads_source() => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
@@ -321,8 +325,8 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         return text.storing(stored, part, name, variant);
     }
     let size = if let WgslPass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
-    // A body that reads many pixels per iteration is written once, in a loop: unrolled, it takes drivers' compilers too
-    // long.
+    // A body that reads many pixels is written once, in a loop. Drivers' compilers would take too long if it were
+    // unrolled.
     let looped = matches!(
         pass,
         WgslPass::First(First { over: IntermediateExtent::Across, .. })
@@ -333,7 +337,8 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }
 }
 
-/// The entry point of a variant. It computes its pixels one after another, unrolled unless `looped` is set.
+/// The entry point of a variant. An invocation computes its pixels one after another, in a loop if `looped` is set,
+/// otherwise unrolled.
 fn entry(variant: Variant, looped: bool) -> String {
     let mut each = String::new();
     if looped {

@@ -1,7 +1,7 @@
-//! `ball`: a disc that bounces on a flat background; both change colour.
+//! `ball`: a disc that bounces off the borders of a flat background. Disc and background change colour.
 //!
-//! Everything follows from size, rate and frame number, in integers, once per frame. The frame number on the image is a
-//! separate text.
+//! Positions and colours are computed once per frame from size, rate and frame number, in integers. The frame number on
+//! the image is drawn separately, as text.
 
 use vramp_plan::{Rate, Size};
 
@@ -9,7 +9,7 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// Parameters: background, colour of the disc, column and row of its centre.
+/// Parameters: background, colour of the disc, column and row of the disc's centre.
 pub static BALL: Head = Head {
     name: "ball",
     wgsl: include_str!("ball.wgsl"),
@@ -46,8 +46,8 @@ pub fn color(rate: Rate, n: u64) -> Pixel {
 pub(super) fn paint(y: u32, [cx, cy]: [u32; 2], color: Pixel, pixels: &mut [Pixel]) {
     let away = y.abs_diff(cy);
     if away <= RADIUS {
-        // A column is inside if its squared distance is at most 1600 - away^2, so the reach is the integer root of
-        // that.
+        // A column is inside the disc if its squared distance from the centre's column is at most 1600 - away^2. The
+        // reach is the integer root of this number.
         let reach = (RADIUS * RADIUS - away * away).isqrt();
         let end = ((cx + reach) as usize + 1).min(pixels.len());
         let start = (cx.saturating_sub(reach) as usize).min(end);
@@ -55,7 +55,8 @@ pub(super) fn paint(y: u32, [cx, cy]: [u32; 2], color: Pixel, pixels: &mut [Pixe
     }
 }
 
-/// The centre along one axis, moving back and forth between the borders by `speed` half pixels per second.
+/// The position of the centre along one axis. It moves back and forth between the borders by `speed` half pixels per
+/// second.
 fn along(side: u32, speed: u128, rate: Rate, n: u64) -> u32 {
     let Some(way) = side.checked_sub(2 * RADIUS).filter(|way| *way > 0) else { return side / 2 };
     let (num, den) = (u128::from(rate.num()), u128::from(rate.den()));
@@ -64,7 +65,7 @@ fn along(side: u32, speed: u128, rate: Rate, n: u64) -> u32 {
     RADIUS + (u.min(4 * way - u) / (2 * num)) as u32
 }
 
-/// A hue, of 180 per circle, that moves by `speed` per second.
+/// A hue of 0..180 for the full circle, which advances by `speed` per second.
 fn hue(speed: u128, rate: Rate, n: u64) -> u32 {
     (speed * u128::from(n) * u128::from(rate.den()) / u128::from(rate.num()) % 180) as u32
 }
@@ -72,7 +73,7 @@ fn hue(speed: u128, rate: Rate, n: u64) -> u32 {
 /// Hue 0..180, saturation and value 0..=255, as an opaque colour.
 fn rgb(hue: u32, saturation: u32, value: u32) -> Pixel {
     let part = hue % 30;
-    // The value reduced by a share of 7650 = 255 * 30, rounded half up.
+    // The value, reduced by `share` parts of 7650 = 255 * 30, and rounded half up.
     let less = |share: u32| (2 * value * (7650 - share) + 7650) / (2 * 7650);
     let (low, falling, rising) = (less(30 * saturation), less(saturation * part), less(saturation * (30 - part)));
     let [r, g, b] = match hue / 30 {
@@ -100,7 +101,7 @@ fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     drawn.to_vec()
 }
 
-/// A rate, in half of the cases 29.97 frames per second, and a frame number.
+/// A rate, which is 29.97 frames per second in half of the cases, and a frame number.
 pub(super) fn drawn_time(chance: &mut Chance) -> (Rate, u64) {
     let (num, den) = if chance.flip() { (30_000, 1001) } else { (1 + chance.below(100_000), 1 + chance.below(2000)) };
     let rate = Rate::new(num, den).expect("both are above zero");

@@ -1,8 +1,9 @@
-//! `bilinear`: another size by bilinear interpolation, always with two taps per axis.
+//! `bilinear`: scales the source to another size by bilinear interpolation, always with two taps per axis.
 //!
-//! It does not filter before shrinking. Positions have 12 fraction bits, are computed on the CPU, and are within the
-//! source. Rows are mixed horizontally first and keep 7 fraction bits, 15 bits in total, so both mixes are 16-bit
-//! multiplications. A result is rounded half up and within one level of exact arithmetic.
+//! Source pixels are not filtered before shrinking. The CPU computes the positions, which have 12 fraction bits and are
+//! within the source. Rows are mixed horizontally first and keep 7 fraction bits, 15 bits in total, so that the
+//! horizontal and the vertical mix are 16-bit multiplications. A result is rounded half up, and is within one level of
+//! exact arithmetic.
 
 use vramp_plan::Size;
 
@@ -41,7 +42,8 @@ pub fn small(source: Size, size: Size) -> Vec<u32> {
     columns.chain(axis(source.height, size.height)).collect()
 }
 
-/// Pixel centres onto pixel centres: (x + 1/2) from/to - 1/2, clamped to the source, rounded half up.
+/// The source position of each pixel along an axis, from pixel centre to pixel centre: (x + 1/2) from/to - 1/2, clamped
+/// to the source, rounded half up.
 pub(super) fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
     let (from, to) = (u64::from(from), u64::from(to));
     let last = (from - 1) << FRACTION_BITS;
@@ -61,7 +63,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
 
 /// Scales one image to another size, row by row.
 pub(super) struct Scaled<'a> {
-    /// Index of the image among the head's.
+    /// Index of the image among the images that the head reads.
     pub(super) number: usize,
     pub(super) from: Size,
     pub(super) to: Size,
@@ -72,19 +74,20 @@ pub(super) struct Scaled<'a> {
 }
 
 impl Scaled<'_> {
-    /// Number of sums it keeps from row to row.
+    /// Number of sums that are kept from row to row.
     pub(super) fn kept_sums(&self) -> usize {
         8 * self.columns.len().next_multiple_of(MOST_AT_ONCE)
     }
 
-    /// Number of words it keeps: whether there are windows, then their description.
+    /// Number of words that [`prepare`] writes.
     pub(super) fn kept_words(&self) -> usize {
         1 + 5 * self.columns.len().next_multiple_of(MOST_AT_ONCE)
     }
 
-    /// Computes one row. Source rows are mixed horizontally first, each once, even if several output rows need it. The
-    /// two that the last row needed are kept, even rows in the first half of `sums`, odd ones in the second, and `kept`
-    /// says which. `words` holds the column description, which is the same for all rows.
+    /// Computes one row. Each source row is mixed horizontally once, even if several output rows need it. The mixed
+    /// source rows that the previous output row needed are kept: `kept` is the range of their numbers, and `sums` holds
+    /// the even row in its first half and the odd row in its second half. `words` holds the description of the columns,
+    /// which is the same for all rows.
     pub(super) fn row(
         &self,
         level: Level,
@@ -93,7 +96,7 @@ impl Scaled<'_> {
         y: u32,
         pixels: &mut [Pixel],
     ) {
-        // An unchanged size, and halving both sides, give the same result without positions.
+        // An unchanged size and half the size need no positions: a copy and means of four pixels give the same result.
         if self.from == self.to {
             return pixels.copy_from_slice(source.row_of(self.number, i64::from(y)));
         }
@@ -156,18 +159,19 @@ impl Loop for Halved<'_> {
     }
 }
 
-/// Both weights in one word.
+/// The weights of two neighbours in one word.
 fn weights(fraction: u32) -> u32 {
     (ONE - fraction) | (fraction << 16)
 }
 
-/// Describes the columns for vectors, in groups: the start of each group's window, then both neighbours of each column
-/// in it, then its weights twice. The last group is padded by repeating its last column. The first word is 1, or 0 and
-/// nothing else if neighbours are too far apart for a window, or the row is shorter than one.
+/// Describes the columns for vectors, in groups. The first word is 1. It is followed by the start of each group's
+/// window, the positions of the two neighbours of each column in its window, and the weights of each column, twice. The
+/// last group is padded by repeating its last column. If neighbours are too far apart for a window, or the row is
+/// shorter than a window, the first word is 0 and nothing follows it.
 fn prepare(level: Level, places: &[u32], width: u32, words: &mut [u32]) {
     words[0] = 0;
     let Some(group) = simd::bilinear::group(level).filter(|group| width as usize >= 2 * group) else { return };
-    // The last pixel is the second of the last two.
+    // At the last pixel, the left neighbour is the last but one.
     let left = |place: u32| (place >> FRACTION_BITS).min(width - 2);
     let window = |of: &[u32]| left(of[0]).min(width - 2 * group as u32);
     if !places.chunks(group).all(|of| left(of[of.len() - 1]) + 1 - window(of) < 2 * group as u32) {
@@ -217,7 +221,7 @@ impl Loop for BilinearVerticalPass<'_> {
     }
 }
 
-/// Mixes neighbours: pixels are fetched one by one, then mixed many at once.
+/// Mixes neighbours horizontally. Pixels are fetched one by one, and many are then mixed at once.
 struct BilinearHorizontalPass<'a> {
     row: &'a [Pixel],
     places: &'a [u32],

@@ -1,7 +1,7 @@
 //! `blur`: a Gaussian blur in integers, first along rows, then down columns.
 //!
-//! Weights are mirrored integers with the sum 256. A row of the source is summed once per band. Nothing is rounded
-//! before the end. Pixels beyond the border repeat the border.
+//! The weights are mirrored integers with the sum 256. A row of the source is summed once per band. Only the final
+//! result is rounded. Pixels beyond the border repeat the border.
 
 use vramp_plan::Size;
 
@@ -27,20 +27,20 @@ pub static BLUR: Head = Head {
 /// The maximum number of taps along one axis.
 pub const MOST_TAPS: u32 = 1023;
 
-/// The default number of taps along one axis: six sigma and one, made odd.
+/// The default number of taps along one axis: six sigma plus one, rounded, and increased by one if it is even.
 pub fn size_of(sigma: f64) -> u32 {
     (6.0 * sigma + 1.0).round() as u32 | 1
 }
 
-/// The weights of all taps. `size` 0 means [`size_of`] sigma. Returns `None` if the size is even or more than
-/// [`MOST_TAPS`], or if sigma is not above zero.
+/// The weights of all taps. `size` 0 means [`size_of`] sigma. Returns `None` if the size is even or greater than
+/// [`MOST_TAPS`], or if sigma is not positive.
 pub fn weights(sigma: f64, size: u32) -> Option<Vec<u32>> {
     let size = if size == 0 { size_of(sigma) } else { size };
     if sigma.is_nan() || sigma <= 0.0 || size % 2 == 0 || size > MOST_TAPS {
         return None;
     }
     let reach = size / 2;
-    // The order of these operations is that of OpenCV, so that the last bit matches too.
+    // The operations have the same order as in OpenCV, so that even the last bit is the same.
     let scale = -0.125 / (sigma * sigma);
     let bell: Vec<f64> = (0..reach).map(|i| (f64::from(4 * (reach - i) * (reach - i)) * scale).exp()).collect();
     let factor = 1.0 / (2.0 * bell.iter().sum::<f64>() + 1.0);
@@ -73,7 +73,7 @@ pub fn small(weights: &[u32]) -> Vec<u32> {
 const LANES: usize = 32;
 /// The maximum bytes of small data.
 pub const MOST_SMALL_BYTES: u64 = 4 * MOST_PAIRS as u64;
-/// The maximum number of pairs: each has at least two of 256.
+/// The maximum number of pairs: the weights of a pair add up to at least 2 of 256.
 const MOST_PAIRS: usize = 128;
 
 type SumLanes = [u16; LANES];
@@ -99,8 +99,8 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
 }
 
-/// Computes two rows at once, because they need nearly the same rows of sums. The second row waits at the start of
-/// `kept.bytes`; after it comes a row of the source with its borders repeated. `kept.sums` is the ring of summed rows.
+/// Computes two rows at once, because they need nearly the same rows of sums. The second row is kept at the start of
+/// `kept.bytes`, before a row of the source with its borders repeated. `kept.sums` is the ring of summed rows.
 fn two_rows(
     args: &HeadArgs<'_>,
     taps: &BlurTaps,
@@ -145,8 +145,8 @@ fn border(row: &[Pixel], reach: usize, bordered: &mut [u8]) {
     right[..4 * reach].as_chunks_mut().0.fill(*last);
 }
 
-/// The scalar way, for weights that do not suit the vectors and for the baseline. `kept` holds the ring of summed rows,
-/// each padded to whole groups of lanes, after one widened row with its borders repeated.
+/// The scalar version, for weights that do not fit the vector loops and for the baseline. `kept.sums` holds one widened
+/// row with its borders repeated, followed by the ring of summed rows, each padded to whole groups of lanes.
 fn one_row(
     args: &HeadArgs<'_>,
     taps: &[u32],
@@ -266,9 +266,10 @@ impl Loop for BlurVerticalPass<'_> {
     }
 }
 
-/// Sums of 24 bits in 16-bit lanes, twice as many at once as in 32-bit lanes. A sum is T = 256 U + L, where U is the
-/// sum of the upper bytes and L that of the lower ones. Both fit 16 bits, because the weights have the sum 256. The
-/// loop computes U and the lower 16 bits of T, which give L. (T + 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
+/// Computes sums of 24 bits in 16-bit lanes, of which a vector has twice as many as 32-bit lanes. A sum is T = 256 U +
+/// L, where U is the weighted sum of the upper bytes and L that of the lower bytes. U and L fit 16 bits, because the
+/// weights have the sum 256. The loop computes U and the lower 16 bits of T, from which L follows. The result (T +
+/// 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
 #[inline(always)]
 fn sum_group(ring: &[SumLanes], pairs: &[WeightedPair], middle: usize, centre: u16, group: usize) -> [u8; LANES] {
     let (mut upper, mut total) = ([0u16; LANES], [0u16; LANES]);
@@ -292,7 +293,7 @@ fn sum_group(ring: &[SumLanes], pairs: &[WeightedPair], middle: usize, centre: u
     done
 }
 
-/// The default number of taps for a sigma, and any other number.
+/// The default number of taps for two sigmas, and a random number of taps.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let (near, far) = (chance.between(0.3, 4.3), chance.between(0.05, 12.0));
     let drawn = [(near, size_of(near)), (far, 0), (far, 2 * chance.below(40) + 1)].map(|(sigma, size)| {

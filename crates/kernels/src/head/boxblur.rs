@@ -1,7 +1,7 @@
 //! `boxblur`: the mean of a square, from running sums.
 //!
-//! The mean is exact and rounded half up. A row of the source is added once per band and subtracted once. Pixels beyond
-//! the border repeat the border.
+//! The mean is exact and rounded half up. Each band adds a row of the source once to the running sums, and subtracts it
+//! once. Pixels beyond the border repeat the border.
 
 mod along;
 mod divide;
@@ -18,8 +18,8 @@ use crate::simd::ask_for;
 use along::BoxHorizontalPass;
 use down::Sum;
 
-/// Parameters: reach along a row and down a column, pixels in the square, then how the GPU divides by them: bits
-/// dropped from the sum, a factor, bits dropped from the product.
+/// Parameters: reach along a row, reach down a column, number of pixels in the square. The last three are for the GPU's
+/// division by the number of pixels: bits dropped from the sum, a factor, bits dropped from the product.
 pub static BOXBLUR: Head = Head {
     name: "boxblur",
     wgsl: include_str!("boxblur.wgsl"),
@@ -33,35 +33,35 @@ pub static BOXBLUR: Head = Head {
 /// The maximum side of a square.
 pub const MOST_SIDE: u32 = 1023;
 
-/// The parameter words of a square of this side on images of this size. Returns `None` if the side is even or more than
-/// [`MOST_SIDE`].
+/// The parameter words of a square of this side on images of this size. Returns `None` if the side is even or greater
+/// than [`MOST_SIDE`].
 pub fn pack(side: u32, source: Size) -> Option<[u32; 6]> {
     if side.is_multiple_of(2) || side > MOST_SIDE {
         return None;
     }
-    // If an image has one column, all columns of the square are alike, so the mean over a whole row equals that of a
-    // single pixel.
+    // If an image has only one column, all columns of the square are equal, so one column has the same mean as the
+    // square. The same applies to rows.
     let [along, down] = [source.width, source.height].map(|length| if length == 1 { 1 } else { side });
     let pixels = along * down;
     let (dropped, factor, shift) = estimate(pixels);
     Some([along / 2, down / 2, pixels, dropped, factor, shift])
 }
 
-/// How the GPU divides sums of this many pixels with 32-bit products: `((sum >> dropped) * factor) >> shift` is the
-/// quotient or one less, which the shader then corrects.
+/// The numbers with which the GPU divides sums of this many pixels in 32 bits: `((sum >> dropped) * factor) >> shift`
+/// is the quotient or one less, which the shader then corrects.
 fn estimate(pixels: u32) -> (u32, u32, u32) {
     let most = 255 * pixels + pixels / 2;
     let dropped = most.ilog2().saturating_sub(15);
-    // The maximum number of bits with which the factor stays within 16.
+    // The maximum shift with which the factor fits 16 bits.
     let shift = (16 + pixels.ilog2() - dropped).min(15 + pixels.ilog2());
     let factor = (1_u64 << (dropped + shift)) / u64::from(pixels);
     (dropped, factor as u32, shift)
 }
 
-/// The maximum number of rows whose levels add up within 16 bits.
+/// The maximum number of rows whose column sums fit 16 bits.
 const MOST_NARROW: i64 = 257;
 
-/// `kept` holds the sums of the columns with their borders repeated; `kept.wide` is memory of the pass along a row.
+/// `kept` holds the sums of the columns, with the sums at the borders repeated, and memory for the pass along a row.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let [along, down, count, ..] = *args.frame.words else { return };
     if count == 1 {
@@ -103,7 +103,8 @@ fn border<S: Sum>(sums: &mut [S], reach: usize, length: usize) {
     }
 }
 
-/// Sides on both sides of 257, above which a sum along a row takes two columns, and the maximum.
+/// A small side, and a side of 257, 259 or the maximum. With sides above 257, a sum along a row takes two columns on
+/// the GPU.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let sides = [chance.one_of(&[1, 3, 5, 9, 31]), chance.one_of(&[257, 259, MOST_SIDE])];
     sides.map(|side| KernelSample::new(source, &pack(side, source).expect("an odd side within the limit"))).to_vec()
@@ -113,7 +114,7 @@ fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
 mod tests {
     use super::*;
 
-    /// Every number of pixels that a square can have, also on images of one row or column.
+    /// Every number of pixels that a square can have, including squares on images of one row or column.
     fn areas() -> impl Iterator<Item = u32> {
         (1..=MOST_SIDE).step_by(2).flat_map(|side| [side, side * side])
     }
@@ -124,7 +125,8 @@ mod tests {
             let (dropped, factor, shift) = estimate(pixels);
             let most = 255 * pixels + pixels / 2;
             assert!((most >> dropped).checked_mul(factor).is_some(), "{pixels} pixels");
-            // The estimate never decreases with the sum, so it is enough to check where the quotient rises.
+            // The estimate never decreases when the sum increases, so it suffices to check the first and last sum of
+            // each quotient.
             let guess = |sum: u32| ((sum >> dropped) * factor) >> shift;
             for level in 0..=255 {
                 let (first, last) = (level * pixels, (level * pixels + pixels - 1).min(most));

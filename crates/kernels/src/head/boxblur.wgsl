@@ -2,13 +2,15 @@
 // params: 0 reach along a row, 1 reach down a column, 2 pixels in the square; 3, 4, 5 how sums are divided by them
 // grid: both passes cover the source
 //
-// Sums along a row are kept in 16 bits. Sums of more than 257 pixels need 18: the odd column after an even one keeps 14
-// bits of its own sum and the upper two of its neighbour's. Sums of neighbours differ by at most 255, so 14 bits
-// determine a sum if the neighbour's is known. Pixels beyond the border repeat the border.
+// Sums along a row are kept in 16 bits. Sums of more than 257 pixels need 18 bits: an even column keeps the lower 16
+// bits of its sum, and the odd column after it keeps the lower 14 bits of its own sum and the upper two bits of the
+// even column's sum. Sums of neighbours differ by at most 255, so the lower 14 bits determine a sum if the neighbour's
+// sum is known. Pixels beyond the border repeat the border.
 fn boxblur_first(at: vec2<i32>, k: u32) -> vec4<u32> {
     let reach = int(k);
     let last = source_size().x - 1;
-    // The even neighbour of an odd column includes one pixel more on the left and one less on the right.
+    // The sum of the even column before an odd column includes one pixel more on the left and one pixel less on the
+    // right.
     let odd = reach > 128 && (at.x & 1) == 1;
     var sum = vec4<i32>(0);
     var first = vec4<i32>(0);
@@ -32,7 +34,7 @@ fn boxblur_along(at: vec2<i32>, k: u32) -> vec4<u32> {
     if (int(k) <= 128) {
         return own;
     }
-    // If the width is odd, the last column has no odd one after it; its neighbours are those before it.
+    // If the width is odd, the last column has no odd column after it, and uses the two columns before it.
     let even = min(at.x & -2, (source_size().x - 2) & -2);
     let upper = kept(vec2<i32>(even + 1, at.y)) >> vec4<u32>(14u);
     let near = kept(vec2<i32>(even, at.y)) | (upper << vec4<u32>(16u));

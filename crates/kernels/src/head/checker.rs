@@ -1,6 +1,6 @@
 //! `checker`: alternating white and black squares of 32 pixels.
 //!
-//! The top left square is white. The right and bottom ones are cut off at the border.
+//! The top left square is white. The squares at the right and bottom border are cut off.
 
 use vramp_plan::Size;
 

@@ -1,7 +1,7 @@
 //! `compositor`: several images in one, each scaled into its own cell by `bilinear`.
 //!
-//! Later cells are drawn over earlier ones and replace their pixels, alpha included. Pixels outside of cells are opaque
-//! black. A row only processes the cells that cross it.
+//! Later cells replace the pixels of earlier cells, including their alpha. Pixels outside of cells are opaque black. A
+//! row is computed only from the cells that cross it.
 
 use vramp_plan::Size;
 
@@ -10,10 +10,10 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// Parameter: the offset of the columns' bits in the small data. Small data: for each cell its left, top, width and
-/// height, the width and height of its image, and the offsets at which the image's positions would begin if it had some
-/// for every column and every row of the output; then for each column, and for each row, a bit for each cell that
-/// crosses it; then the positions.
+/// Parameter: the offset of the columns' bits in the small data. Small data: the words of each cell, then one word for
+/// each column and for each row of the output, with a bit for each cell that crosses it, then source positions for the
+/// columns and rows of each cell. The words of a cell are its left, top, width and height, the width and height of its
+/// image, and two offsets: that of its column positions minus its left, and that of its row positions minus its top.
 pub static COMPOSITOR: Head = Head {
     name: "compositor",
     wgsl: include_str!("compositor.wgsl"),
@@ -34,14 +34,14 @@ const CELL_WORDS: usize = 8;
 /// The arrangement of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompositorLayout {
-    /// Cells of one size in as many columns as rows, or one more; row by row from the left.
+    /// Cells of equal size, row by row from the left. There are as many columns as rows, or one more.
     Grid,
     /// Side by side.
     Row,
     /// One below the other.
     Column,
-    /// The first image everywhere, the others over it, a quarter as wide and as high: from the lower right corner to
-    /// the left, four in a row, then in the row above.
+    /// The first image fills the output. The others are drawn over it, a quarter as wide and as high, from the lower
+    /// right corner to the left, four in a row, then in the row above.
     Pip,
 }
 
@@ -56,7 +56,7 @@ pub struct Cell {
     pub height: u32,
 }
 
-/// The cells of `count` images in an output of this size, within it.
+/// The cells of `count` images in an output of this size. All cells are within the output.
 pub fn cells(layout: CompositorLayout, count: usize, size: Size) -> Vec<Cell> {
     let count = count.clamp(1, MOST_PICTURES) as u32;
     let columns = match layout {
@@ -87,7 +87,7 @@ fn pip(number: u32, size: Size) -> Cell {
     let (left, top) = ((small % in_a_row + 1) * width, (small / in_a_row + 1) * height);
     match size.height.checked_sub(top) {
         Some(top) => Cell { left: size.width - left, top, width, height },
-        // An output of a few pixels has no room for it.
+        // An output of a few pixels has no room for the cell.
         None => Cell { left: 0, top: 0, width: 0, height: 0 },
     }
 }
@@ -97,7 +97,7 @@ pub fn pack(cells: &[Cell]) -> [u32; 1] {
     [(CELL_WORDS * cells.len()) as u32]
 }
 
-/// The maximum bytes of small data for an output of this size: no cell is larger than it.
+/// The maximum bytes of small data for an output of this size, for cells that are no larger than the output.
 pub fn most_small_bytes(size: Size) -> u64 {
     let sides = u64::from(size.width) + u64::from(size.height);
     let most = MOST_PICTURES as u64;
@@ -113,7 +113,7 @@ pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
     words.extend((0..size.width).map(|x| bits(&|cell| (cell.left..cell.left + cell.width).contains(&x))));
     words.extend((0..size.height).map(|y| bits(&|cell| (cell.top..cell.top + cell.height).contains(&y))));
     for (number, (cell, picture)) in cells.iter().zip(pictures).enumerate() {
-        // The bits precede all positions, as many as the output has columns and rows, so no offset is negative.
+        // The positions follow a word for each column and row of the output, so neither offset is negative.
         let columns = words.len() as u32 - cell.left;
         words.extend(axis(picture.width, cell.width));
         let rows = words.len() as u32 - cell.top;
@@ -124,13 +124,13 @@ pub fn small(cells: &[Cell], pictures: &[Size], size: Size) -> Vec<u32> {
     words
 }
 
-/// Cells keep their mixed rows one after another.
+/// `kept.sums` and `kept.wide` hold what the cells keep from row to row, one cell after another.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let small = args.frame.small;
     let words_of_cells = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
     let cells = || words_of_cells.iter().take(MOST_PICTURES);
     let crosses = |cell: &[u32; CELL_WORDS]| (cell[1]..cell[1] + cell[3]).contains(&y);
-    // Cells of a row come from left to right, or from right to left over one that covers everything.
+    // The cells that cross a row come from left to right, or from right to left over a cell that covers the whole row.
     let covered = cells()
         .filter(|cell| crosses(cell))
         .fold(0, |covered, cell| if cell[0] <= covered { covered.max(cell[0] + cell[2]) } else { covered });

@@ -1,9 +1,9 @@
 // Several images in one, each scaled into its own cell.
 // in: four pixels of the topmost cell's image; out: one pixel, opaque black outside of cells
 // params: 0 offset of the columns' bits in small
-// small: for each cell its left, top, width and height, the width and height of its image, and the offsets at which the
-//   image's positions for the output's columns and rows would begin; then for every column, and for every row, a bit
-//   for each cell that crosses it; then the positions, with 12 fraction bits
+// small: for each cell its left, top, width and height, the width and height of its image, the offset of its column
+//   positions minus its left, and the offset of its row positions minus its top; then for every column, and for every
+//   row, a bit for each cell that crosses it; then the positions, with 12 fraction bits
 fn compositor(at: vec2<i32>, k: u32) -> vec4<i32> {
     let columns = word(k);
     let rows = columns + u32(frame_size().x);
@@ -11,7 +11,7 @@ fn compositor(at: vec2<i32>, k: u32) -> vec4<i32> {
     let i = firstLeadingBit(crossing | 1u);
     let c = i * 8u;
     let size = vec2<i32>(i32(small(c + 4u)), i32(small(c + 5u)));
-    // Outside of cells there is no position: everything is read from the first pixel.
+    // Outside of cells there are no positions, and the first pixel is read.
     let starts = vec2<u32>(small(c + 6u), small(c + 7u));
     let here = select(vec2<u32>(0u), starts + vec2<u32>(at), crossing != 0u);
     let place = select(vec2<u32>(0u), vec2<u32>(small(here.x), small(here.y)), crossing != 0u);

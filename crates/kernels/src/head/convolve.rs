@@ -1,8 +1,9 @@
 //! `convolve`: a weighted sum of the square around each pixel, in fixed point.
 //!
-//! Weights that need few fraction bits are exact. The others are rounded so that their sum is right too, which changes
-//! a result by less than a level. Weights whose sums could overflow 32 bits are refused. Taps without weight are left
-//! out. Weights arrive already divided. Pixels beyond the border repeat the border; alpha is the centre's.
+//! Weights that need few fraction bits are exact. Other weights are rounded so that their sum is also right, which
+//! changes a result by less than a level. Weights with which a result could overflow 32 bits are refused. Taps with
+//! weight 0 are left out. The caller divides the weights. Pixels beyond the border repeat the border. The centre's
+//! alpha is kept.
 
 use vramp_plan::Size;
 
@@ -24,11 +25,12 @@ pub static CONVOLVE: Head = Head {
     ..Head::PLAIN
 };
 
-/// Fraction bits of weights that are not exact with fewer, and may need more than 16 bits.
+/// The minimum number of fraction bits of weights that are not exact. With this number, weights may need more than 16
+/// bits.
 const LEAST_BITS: u32 = 12;
-/// The maximum fraction bits: rounding errors are then far below a level.
+/// The maximum number of fraction bits, with which rounding errors are far below a level.
 const MOST_BITS: u32 = 20;
-/// The maximum effect on a sum of rounding 49 weights and a constant.
+/// The maximum change of a sum by rounding 49 weights and a constant.
 const ROUNDING: f64 = 49.0 * 255.0 + 1.0;
 
 /// Weights in fixed point.
@@ -49,9 +51,9 @@ impl FixedWeights {
     }
 }
 
-/// The fixed-point form of 9, 25 or 49 weights, row by row, and of the bias, in levels. Returns `None` for another
-/// number of weights, if one is not a number, or if a sum could overflow 32 bits because the weights add up to more
-/// than [`most`].
+/// The fixed-point form of 9, 25 or 49 weights, row by row, and of a bias in levels. Returns `None` if the number of
+/// weights is different, if a weight is not a number, or if a sum could overflow 32 bits because the absolute weights
+/// add up to more than [`most`].
 pub fn fixed(weights: &[f64], bias: f64) -> Option<FixedWeights> {
     let (_, reach) = [(9, 1), (25, 2), (49, 3)].into_iter().find(|(count, _)| *count == weights.len())?;
     let bits = bits(weights, bias)?;
@@ -86,8 +88,8 @@ pub fn small(fixed: &FixedWeights) -> Vec<u32> {
     fixed.taps.iter().flat_map(words).map(i32::cast_unsigned).collect()
 }
 
-/// As few fraction bits as hold everything exactly; otherwise as many as leave every weight 16 bits, which are
-/// multiplied fastest, but at least [`LEAST_BITS`].
+/// The number of fraction bits: the smallest with which all weights and the bias are exact. If there is none, the
+/// largest with which every weight fits 16 bits, which are multiplied fastest, but at least [`LEAST_BITS`].
 fn bits(weights: &[f64], bias: f64) -> Option<u32> {
     let one = |bits: u32| f64::from(1 << bits);
     let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
@@ -103,9 +105,9 @@ fn bits(weights: &[f64], bias: f64) -> Option<u32> {
     best.or(Some(LEAST_BITS))
 }
 
-/// Rounds down, then rounds up the largest remainders until the sum is the rounded sum. With 49 weights no result moves
-/// by more than 255 * 12.75; rounding each weight separately could move it by 255 * 24.5, more than a level at twelve
-/// fraction bits.
+/// Rounds weights down, then rounds up those with the largest remainders, until their sum is the rounded sum. With 49
+/// weights, this changes a result by at most 255 * 12.75. Rounding each weight separately could change it by 255 *
+/// 24.5, which is more than a level at twelve fraction bits.
 fn rounded(exact: &[f64]) -> Vec<i32> {
     let mut whole: Vec<i32> = exact.iter().map(|v| v.floor() as i32).collect();
     let missing = exact.iter().sum::<f64>().round() as i64 - whole.iter().map(|v| i64::from(*v)).sum::<i64>();
@@ -132,7 +134,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     let (reach, rows_away) = (away as usize, i64::from(away));
 
     let values = pixels.as_flattened_mut();
-    // A border occupies part of a vector before a row and after it.
+    // The repeated borders occupy part of a vector before the row, and part of a vector after it.
     let stride = values.len().next_multiple_of(FILLED_TO) + 2 * FILLED_TO;
     let in_ring = 2 * reach + 1;
     kept.bytes.resize(in_ring * stride + FILLED_TO, 0);
@@ -225,7 +227,7 @@ fn wide<'a>(taps: &ConvolveTaps, lanes: impl Fn(usize) -> &'a [u8; LANES]) -> [u
     levels
 }
 
-/// Weights of a square, some of them 0: fractions, or integers with short or long sums.
+/// Weights of which some are 0: fractions, or integers with small or large sums.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let drawn = [0; 2].map(|_| {
         let side = 3 + 2 * chance.below(3);

@@ -1,4 +1,4 @@
-//! `crop`: a rectangle of the source, with the size of the output.
+//! `crop`: a rectangle of the source, which has the size of the output.
 //!
 //! The caller of [`pack`] makes sure that the rectangle is within the source. Functions before the head are applied
 //! inside the rectangle only.
@@ -31,7 +31,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u
     }
 }
 
-/// A corner, and a rectangle in the middle.
+/// A random rectangle, and a rectangle that extends to the lower right corner of the source.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let drawn = [false, true].map(|to_the_corner| {
         let (x, y) = (chance.below(source.width), chance.below(source.height));

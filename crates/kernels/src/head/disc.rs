@@ -1,4 +1,4 @@
-//! `disc`: the gradient with the ball's disc on it, a combination of `gradient` and `ball`.
+//! `disc`: the gradient of `gradient`, with the disc of `ball` drawn on it.
 
 use vramp_plan::{Rate, Size};
 
@@ -6,7 +6,7 @@ use crate::head::{BandState, Head, HeadArgs, SourceRows, ball, gradient};
 use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
-/// Parameters: blue of the gradient, colour of the disc, column and row of its centre.
+/// Parameters: blue of the gradient, colour of the disc, column and row of the disc's centre.
 pub static DISC: Head = Head {
     name: "disc",
     wgsl: include_str!("disc.wgsl"),

@@ -3,7 +3,7 @@
 // params: 0 blue of the gradient, 1 the disc's colour, 2 and 3 its centre
 fn disc(at: vec2<i32>, k: u32) -> vec4<i32> {
     let d = abs(at - vec2<i32>(int(k + 2u), int(k + 3u)));
-    // Tests the distance along the axes first: squares of longer distances would overflow.
+    // Tests the distances along both axes first, because squares of long distances would overflow.
     if (max(d.x, d.y) <= 40 && d.x * d.x + d.y * d.y <= 1600) {
         return unpack_pixel(word(k + 1u));
     }

@@ -1,7 +1,8 @@
-//! `edges`: edge strength, from the Sobel gradients of the grey value along both axes.
+//! `edges`: the strength of edges, computed from the Sobel gradients of the grey value along both axes.
 //!
-//! A row of the source is converted to grey once per band, by the arithmetic of the pixel function `gray`. The border
-//! mirrors without repeating the outermost pixel, and an axis of one pixel has no gradient. Alpha is kept.
+//! A row of the source is converted to grey once per band, with the formula of the pixel function `gray`. Pixels beyond
+//! the border mirror those inside, without repeating the outermost pixel. An axis of one pixel has no gradient. Alpha
+//! is kept.
 
 use vramp_plan::Size;
 
@@ -19,7 +20,7 @@ const LANES: usize = 64;
 /// Rows that a gradient needs.
 const IN_RING: usize = 3;
 
-/// `kept.bytes` is the ring of grey rows, with one more pixel on both sides, and one row of results.
+/// `kept.bytes` holds the ring of grey rows, each with one more pixel on both sides, followed by one row of results.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let filled = pixels.len().next_multiple_of(LANES);
     let stride = filled + 2;
@@ -33,7 +34,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
     kept.rows = (first, end);
 
-    // At the border the row on the other side is used, or the row itself if there is none.
+    // At the border, the row on the other side replaces the missing row. If there is none, the row itself does.
     let above = if y == 0 { last.min(1) } else { y - 1 };
     let below = if y == last { (last - 1).max(0) } else { y + 1 };
     let (rows, steep) = kept.bytes.split_at_mut(IN_RING * stride);
@@ -61,7 +62,7 @@ impl Loop for MirroredGrayRow<'_> {
     }
 }
 
-/// Both gradients of one row: first for all of it, then into pixels.
+/// Computes the edge strengths of one row, then converts them to pixels.
 struct Gradients<'a> {
     above: &'a [u8],
     middle: &'a [u8],
@@ -89,7 +90,7 @@ impl Loop for Gradients<'_> {
 
 type ByteLanes = [u8; LANES];
 
-/// The values of a group, preceded by those to their left and followed by those to their right.
+/// Three groups of values: the left neighbours of a group, the group, and its right neighbours.
 #[inline(always)]
 fn three(row: &[u8], at: usize) -> [&ByteLanes; 3] {
     [0, 1, 2].map(|right| row[at + right..].first_chunk().unwrap_or(&[0; LANES]))

@@ -2,10 +2,12 @@
 // in: the eight neighbours of a pixel; out: the strength in red, green and blue, with the centre's alpha
 // params: none
 //
-// The border mirrors without repeating the outermost pixel. An axis of one pixel has no gradient.
+// Pixels beyond the border mirror those inside, without repeating the outermost pixel. An axis of one pixel has no
+// gradient.
 fn edges(at: vec2<i32>, k: u32) -> vec4<i32> {
     let last = source_size() - vec2<i32>(1);
-    // At the border the neighbour on the other side is used, or the pixel itself if it has none.
+    // At the border, the neighbour on the other side replaces the missing neighbour. If there is none, the pixel itself
+    // does.
     let left = select(at.x - 1, min(1, last.x), at.x == 0);
     let right = select(at.x + 1, max(last.x - 1, 0), at.x == last.x);
     let above = select(at.y - 1, min(1, last.y), at.y == 0);

@@ -1,4 +1,4 @@
-//! `flip`: the source mirrored left-right, top-bottom or both.
+//! `flip`: the source mirrored left to right, top to bottom, or in both directions.
 
 use vramp_plan::Size;
 

@@ -1,6 +1,7 @@
-//! `gradient`: red increases from left to right, green from top to bottom. Blue follows from the frame number.
+//! `gradient`: red increases from left to right, green from top to bottom. Blue depends on the frame number.
 //!
-//! The first column and row are 0, the last are 255 (0 if there is only one).
+//! Red is 0 in the first column and 255 in the last, and green likewise in rows. If there is only one column or row,
+//! its value is 0.
 
 use vramp_plan::Size;
 
@@ -29,8 +30,8 @@ pub(super) fn blue(n: u64) -> u32 {
     (n % 256) as u32
 }
 
-/// Computes one row of the gradient. The reds are computed once per band and kept: a division for each pixel would cost
-/// more than all the rest.
+/// Computes one row of the gradient. The red values are computed once per band and kept, because a division for each
+/// pixel would take longer than everything else.
 pub(super) fn slopes(args: &HeadArgs<'_>, kept: &mut BandState, y: u32, blue: u32, pixels: &mut [Pixel]) {
     let size = args.frame.size;
     if kept.rows.1 == 0 {
@@ -44,7 +45,7 @@ pub(super) fn slopes(args: &HeadArgs<'_>, kept: &mut BandState, y: u32, blue: u3
     }
 }
 
-/// 255 at the last of `side` positions, rounded half up in between.
+/// The level at position `at` of `side`: 0 at the first position, 255 at the last, rounded half up in between.
 fn level(at: u32, side: u32) -> u32 {
     let last = side.saturating_sub(1).max(1);
     (510 * at + last) / (2 * last)

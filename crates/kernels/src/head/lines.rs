@@ -1,14 +1,14 @@
-//! Source rows for a stencil that reads several at once.
+//! Source rows for a stencil that reads several rows at once.
 //!
-//! Rows are read directly from the image. If functions precede the head, they are copied into a ring instead, because
-//! the functions would otherwise be applied again for every output row. The ring holds as many rows as one output row
-//! needs. A row must be taken once before it is read. Rows above the first and below the last repeat the border;
-//! columns do not.
+//! Usually, rows are read directly from the image. If functions precede the head or the format is not rgba8, rows are
+//! copied into a ring, because they would otherwise be computed again for every output row. The ring holds as many rows
+//! as the stencil reads at once. A row must be taken once before it is read. Rows above the first and below the last
+//! repeat the border. Columns are not repeated.
 
 use crate::head::SourceRows;
 use crate::picture::{Picture, Pixel};
 
-/// The rows, as bytes.
+/// The source rows, as bytes.
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
     picture: Option<Picture<'a>>,
@@ -19,7 +19,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The rows of this source, of which `count` are read for one row of pixels.
+    /// The rows of this source, of which the stencil reads `count` at once.
     pub(crate) fn of(
         source: &SourceRows<'a>,
         size: vramp_plan::Size,
@@ -51,7 +51,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A row that will be taken later, for prefetching. Empty if it is not in memory yet.
+    /// A row that will be taken later, for prefetching. Empty if the row is not in memory or beyond the image.
     pub(crate) fn soon(&self, at: i64) -> &[u8] {
         if self.picture.is_some() && at <= self.last { self.at(at) } else { &[] }
     }
@@ -62,8 +62,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Copies pixel by pixel instead of in one long copy: libraries use an instruction for those that takes several times
-/// as long on some machines if the two addresses are not aligned alike.
+/// Copies pixel by pixel. For one long copy, libraries use an instruction that takes several times as long on some
+/// machines if source and target have different alignments.
 fn copy(row: &[Pixel], to: &mut [u8]) {
     for (to, pixel) in to.as_chunks_mut().0.iter_mut().zip(row) {
         *to = *pixel;

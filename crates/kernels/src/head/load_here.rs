@@ -1,4 +1,5 @@
-//! `load_here`: the source pixel at the same position. It is the head of a run of pixel functions that has no other.
+//! `load_here`: the source pixel at the same position. It is the head of a sequence of pixel functions without another
+//! head.
 
 use vramp_plan::Size;
 

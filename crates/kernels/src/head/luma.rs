@@ -1,8 +1,8 @@
 //! `luma`: the mean brightness of every column, as a curve over the darkened lower quarter of the image.
 //!
-//! Brightness is the grey value of `gray`, and its mean is rounded half up. Rows above the quarter and the row over it
-//! keep their pixels. The formula also holds for images of less than four rows: nothing is darkened, and the curve
-//! covers the last row or two.
+//! Brightness is the grey value of `gray`, and its mean is rounded half up. The curve covers two rows in each column.
+//! Above the darkened quarter, pixels that the curve does not cover stay unchanged. In images of less than four rows
+//! nothing is darkened, and the curve covers the last row or two.
 
 use vramp_plan::Size;
 use vramp_plan::catalog::IntermediateExtent;
@@ -38,12 +38,13 @@ fn add(args: &HeadArgs<'_>, row: &[Pixel], sums: &mut [u32]) {
     args.frame.level.run(Add { row, sums });
 }
 
-/// Turns sums into the last row that the curve covers: h - 1 - rnd(mean (h div 4 - 1), 255).
+/// Turns sums into the last row that the curve covers, for an image of h rows: h - 1 - mean (h div 4 - 1) / 255, where
+/// the quotient is rounded half up.
 fn finish(args: &HeadArgs<'_>, sums: &mut [u32]) {
     let height = args.source.height;
     for sum in sums {
         let mean = (2 * *sum + height) / (2 * height);
-        // Adds one and subtracts it again, because h div 4 - 1 is -1 for less than four rows.
+        // Computes the quotient plus one, which is never negative, although h div 4 - 1 is -1 for less than four rows.
         let up = (2 * mean * (height / 4) + 765 - 2 * mean) / 510;
         *sum = height - up;
     }
@@ -77,7 +78,7 @@ impl Loop for Add<'_> {
     }
 }
 
-/// Darkens a row, and draws the part of the curve in it.
+/// Darkens a row if `darker`, and draws the part of the curve that is in the row.
 struct Edit<'a> {
     row: &'a mut [Pixel],
     ends: &'a [u32],

@@ -1,6 +1,7 @@
 //! `median3`: the median of nine values, channel by channel.
 //!
-//! It reads three rows, or four for two output rows at once. Pixels beyond the border repeat the border.
+//! One output row is computed from three source rows, and two output rows at once from four. Pixels beyond the border
+//! repeat the border.
 
 use vramp_plan::Size;
 
@@ -26,7 +27,8 @@ pub fn pack() -> [u32; 0] {
 
 /// Values that are computed at once.
 const CHUNK: usize = 512;
-/// The output is prefetched this many chunks ahead: 1.1 ms per 1080p frame, 1.25 ms with the whole row at once.
+/// The output is prefetched this many chunks ahead. A 1080p frame takes 1.1 ms, and 1.25 ms if a whole row is
+/// prefetched at once.
 const AHEAD: usize = 3;
 
 /// `kept.bytes` holds source rows if functions precede the head.
@@ -51,7 +53,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     level.run(Two { rows, soon: [y + 3, y + 4].map(|at| lines.soon(at)), upper, lower });
 }
 
-/// Two rows, one below the other.
+/// Computes two output rows, one below the other.
 struct Two<'a> {
     rows: [&'a [u8]; 4],
     soon: [&'a [u8]; 2],
@@ -133,8 +135,8 @@ fn ends(rows: [&[u8]; 3], pixels: &mut [Pixel]) {
     }
 }
 
-/// The medians of a chunk in two rows, which share the two rows in the middle: 0.8 ms per 1080p frame at best, 1.1 ms
-/// row by row.
+/// The medians of a chunk in two output rows, which share the two source rows in the middle. A 1080p frame takes 0.8 ms
+/// at best, and 1.1 ms row by row.
 #[inline(always)]
 fn pairs(rows: [&[u8]; 4], at: usize, upper: &mut [u8], lower: &mut [u8]) {
     const READ: usize = CHUNK + 8;
@@ -144,7 +146,7 @@ fn pairs(rows: [&[u8]; 4], at: usize, upper: &mut [u8], lower: &mut [u8]) {
         return;
     };
     for i in 0..CHUNK {
-        // Written out, as below.
+        // Written out, as in `medians`.
         let left = (b[i].min(c[i]), b[i].max(c[i]));
         let here = (b[i + 4].min(c[i + 4]), b[i + 4].max(c[i + 4]));
         let right = (b[i + 8].min(c[i + 8]), b[i + 8].max(c[i + 8]));
@@ -153,10 +155,10 @@ fn pairs(rows: [&[u8]; 4], at: usize, upper: &mut [u8], lower: &mut [u8]) {
     }
 }
 
-/// The medians of a chunk. Reading starts one pixel to the left of the first value.
+/// The medians of a chunk. The values that are read start one pixel to the left of the first median.
 ///
-/// Columns are sorted for each of the three positions that they belong to. Keeping them would take fewer instructions,
-/// and is slower (1.5 instead of 1.0 ms per 1080p frame).
+/// Each column is sorted three times, for each of the three medians that need it. Keeping sorted columns takes fewer
+/// instructions, but is slower (1.5 instead of 1.0 ms per 1080p frame).
 #[inline(always)]
 fn medians(rows: [&[u8]; 3], at: usize, values: &mut [u8]) {
     const READ: usize = CHUNK + 8;
@@ -165,7 +167,7 @@ fn medians(rows: [&[u8]; 3], at: usize, values: &mut [u8]) {
         return;
     };
     for i in 0..CHUNK {
-        // Written out: mapping an array would be a call for each value.
+        // Written out, because mapping an array would be a call for each value.
         let left = sorted([a[i], b[i], c[i]]);
         let here = sorted([a[i + 4], b[i + 4], c[i + 4]]);
         let right = sorted([a[i + 8], b[i + 8], c[i + 8]]);
@@ -181,7 +183,7 @@ fn of_columns(left: [u8; 3], here: [u8; 3], right: [u8; 3]) -> u8 {
     median(low, middle, high)
 }
 
-/// Inserts a value into two that are in order.
+/// Inserts a value into two sorted values.
 #[inline(always)]
 fn also((low, high): (u8, u8), value: u8) -> [u8; 3] {
     let above = low.max(value);

@@ -2,8 +2,8 @@
 // in: the source around a position; out: one pixel
 // params: none
 //
-// Columns are sorted. The median is the median of the maximum of their minima, the median of their medians, and the
-// minimum of their maxima. Pixels beyond the border repeat the border.
+// The three columns are sorted. The result is the median of three values: the maximum of the columns' minima, the
+// median of their medians, and the minimum of their maxima. Pixels beyond the border repeat the border.
 fn median3(at: vec2<i32>, k: u32) -> vec4<i32> {
     let last = source_size() - vec2<i32>(1);
     var low = vec4<i32>(0);
@@ -13,14 +13,14 @@ fn median3(at: vec2<i32>, k: u32) -> vec4<i32> {
     var most = vec4<i32>(0);
     for (var x = at.x - 1; x <= at.x + 1; x++) {
         var a = low; var b = low; var c = low;
-        // Only one call of `load`: the functions before the head are compiled for each call.
+        // There is only one call of `load`, because the functions before the head are compiled for each call.
         for (var y = at.y - 1; y <= at.y + 1; y++) {
             a = b; b = c;
             c = load(clamp(vec2<i32>(x, y), vec2<i32>(0), last));
         }
         low = max(low, min(min(a, b), c));
         high = min(high, max(max(a, b), c));
-        // With the third column, this is the median of three.
+        // After the third column, `middle` is the median of the three columns' medians.
         let here = max(min(a, b), min(max(a, b), c));
         middle = max(least, min(most, here));
         least = min(least, here);

@@ -1,10 +1,11 @@
 //! `median5`: the median of 25 values, channel by channel. Pixels beyond the border repeat the border.
 //!
-//! Two neighbouring squares share four columns, and the two pairs of these columns are shared with other squares again.
-//! With even and odd columns separated, each step is done once for all squares that share it. Columns are sorted. An
-//! odd column is merged with the even one after it, and two such pairs with each other. The remaining candidates are
-//! combined with the column to their left and with the one to their right. That takes 59 minima and maxima per value;
-//! the shortest networks for a single square have 160.
+//! The squares of two neighbouring pixels share four columns, which are two pairs. Each pair is also shared with other
+//! squares. Because even and odd columns are separated, each step is done once for all squares that share it. First,
+//! columns are sorted. Then each odd column is merged with the even column after it, and two such pairs are merged with
+//! each other. The remaining candidates are combined with the column to their left for one pixel, and with the column
+//! to their right for the other. All steps take 59 minima and maxima per value. The shortest networks for a single
+//! square have 160.
 
 mod network;
 
@@ -23,16 +24,17 @@ pub fn pack() -> [u32; 0] {
     []
 }
 
-/// Values of even columns, and of odd ones, that go through all steps while they are in the L1 cache: a 1080p frame
-/// takes 1.9 ms with 448, 2.5 ms with 960.
+/// Number of values of even columns, and of odd columns, that go through all steps while they are in the L1 cache. A
+/// 1080p frame takes 1.9 ms with 448 values, and 2.5 ms with 960.
 const CHUNK: usize = 448;
-/// Values that the first steps compute for a chunk: pairs are read up to three columns further.
+/// Number of values that the first steps compute for a chunk. There are more than in the chunk, because later steps
+/// read pairs up to three columns further.
 const MADE: usize = CHUNK + 64;
-/// Values that may be read beyond that.
+/// Length of a step's results, including values that may be read beyond [`MADE`].
 const STEP: usize = MADE + 64;
 
-/// `kept.bytes` holds five rows of the source, each as its even columns and then its odd ones, with one more of either
-/// on both sides. The results of the steps follow the rows.
+/// `kept.bytes` holds five rows of the source, each as its even columns, then its odd columns, with one more column of
+/// each kind on both sides. The results of the steps follow the rows.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let half = 4 * pixels.len().div_ceil(2);
     let length = half.div_ceil(CHUNK) * CHUNK + MADE - CHUNK;
@@ -68,7 +70,7 @@ impl Loop for SplitRow<'_> {
         for ((pair, even), odd) in pairs.iter().zip(&mut even[1..]).zip(&mut odd[1..]) {
             (*even, *odd) = (pair[0], pair[1]);
         }
-        // An odd number of columns ends with an even one, after which two more are read.
+        // If the number of columns is odd, the last column is even, and two more columns are read after it.
         let border = 1 + pairs.len();
         even[border] = *rest.first().unwrap_or(last);
         odd[border] = *last;
@@ -77,7 +79,7 @@ impl Loop for SplitRow<'_> {
     }
 }
 
-/// All steps over a row. Prefetches the row that is separated next.
+/// Runs all steps over a row. Prefetches the row whose columns are separated next.
 struct Median5Row<'a> {
     rows: [(&'a [u8], &'a [u8]); 5],
     soon: &'a [Pixel],

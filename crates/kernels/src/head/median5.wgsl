@@ -2,10 +2,10 @@
 // in: the source around a position; out: one pixel
 // params: none
 //
-// Columns are sorted, then the rows of the result. Of the three middle diagonals of such a square, the median is the
-// median of the maximum of the upper, the median of the longest and the minimum of the lower. Only the ranks on these
-// diagonals are kept, column by column, so there is neither an array nor a long text to compile. Pixels beyond the
-// border repeat the border.
+// The columns of the square are sorted, then the rows of the result. The median of all values is then the median of
+// three values from the three middle diagonals, which rise to the right: the maximum of the upper diagonal, the median
+// of the longest diagonal, and the minimum of the lower diagonal. Only the ranks on these diagonals are kept, column by
+// column, so the shader has neither an array nor a long text to compile. Pixels beyond the border repeat the border.
 fn median5(at: vec2<i32>, k: u32) -> vec4<i32> {
     let last = source_size() - vec2<i32>(1);
     // The greatest values of the upper three rows, and the least of the lower two.
@@ -16,7 +16,7 @@ fn median5(at: vec2<i32>, k: u32) -> vec4<i32> {
     var e0 = d0; var e1 = d0;
     for (var x = at.x - 2; x <= at.x + 2; x++) {
         var p0 = a0; var p1 = a0; var p2 = a0; var p3 = a0; var p4 = a0;
-        // Only one call of `load`: the functions before the head are compiled for each call.
+        // There is only one call of `load`, because the functions before the head are compiled for each call.
         for (var y = at.y - 2; y <= at.y + 2; y++) {
             p0 = p1; p1 = p2; p2 = p3; p3 = p4;
             p4 = load(clamp(vec2<i32>(x, y), vec2<i32>(0), last));
@@ -39,7 +39,8 @@ fn median5(at: vec2<i32>, k: u32) -> vec4<i32> {
     }
     let low = max(max(a1, b2), max(c3, d0));
     let high = min(min(b0, c1), min(d2, e1));
-    // The median of five: drop the minimum and the maximum of four, then take the median of the rest with the fifth.
+    // The median of five values: of four values, the minimum and the maximum are dropped. The result is the median of
+    // the other two and the fifth.
     let f0 = min(a0, b1); let f1 = max(a0, b1);
     let g0 = min(d1, e0); let g1 = max(d1, e0);
     let least = max(f0, g0);

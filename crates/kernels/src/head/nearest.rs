@@ -1,6 +1,7 @@
-//! `nearest`: another size by the nearest source pixel.
+//! `nearest`: scales the source to another size by taking the nearest source pixel.
 //!
-//! Column x of w comes from column (x W) div w of W, computed on the CPU; rows likewise.
+//! For a source of width W and an output of width w, column x comes from column (x W) div w, and rows likewise. The CPU
+//! computes these positions.
 
 use vramp_plan::Size;
 

@@ -1,7 +1,7 @@
 //! `noise`: every pixel is a hash of its position, the frame number and a seed; alpha is 255.
 //!
-//! There is no generator state: any pixel of any frame can be computed alone. Numbers are 32 bits and wrap around, so
-//! frame numbers count modulo 2^32.
+//! There is no generator state, so any pixel of any frame can be computed alone. Numbers have 32 bits and wrap around,
+//! so frame numbers count modulo 2^32.
 
 use vramp_plan::Size;
 

@@ -4,14 +4,15 @@
 // small: the first tap of each column; the weights of each column; the first tap of each row; the weights of each row
 // grid: the first pass covers the source's rows at their new width, the second the frame
 //
-// A narrow word holds the weights of two taps in 16 bits each, with 14 fraction bits; a wide one that of one tap with
-// 23. The weights of a pixel have the sum one, so levels may be counted from the middle. The intermediate has 7
-// fraction bits. Four taps per iteration: some drivers end an invocation after 65,535 iterations of its loops.
+// A word of narrow weights holds the weights of two taps in 16 bits each, with 14 fraction bits. A word of wide weights
+// holds the weight of one tap, with 23 fraction bits. The weights of a pixel have the sum one, so levels may be counted
+// from the middle. The intermediate has 7 fraction bits. An iteration sums four taps, because some drivers end an
+// invocation after 65,535 iterations of its loops.
 fn resample_word(at: u32, i: u32, words: u32) -> u32 {
     return select(0u, small(at + min(i, words - 1u)), i < words);
 }
 
-// The weights of taps 4 i to 4 i + 3; zero after the last.
+// The weights of taps 4 i to 4 i + 3. They are zero after the last tap.
 fn resample_weights(at: u32, i: u32, words: u32, wide: bool) -> vec4<i32> {
     if (wide) {
         let a = vec2<u32>(resample_word(at, 4u * i, words), resample_word(at, 4u * i + 1u, words));
@@ -53,8 +54,8 @@ fn resample_kept(x: i32, y: i32) -> vec4<i32> {
     return vec4<i32>(kept(vec2<i32>(x, min(y, source_size().y - 1)))) - vec4<i32>(32768);
 }
 
-// An intermediate value is 256 times its upper byte, plus its lower byte minus 128, plus 128: sums of either fit 32
-// bits.
+// An intermediate value is 256 times its upper byte, plus its lower byte minus 128, plus 128. The weighted sums of the
+// first two terms each fit 32 bits.
 fn resample_upper(v: vec4<i32>) -> vec4<i32> {
     return v >> vec4<u32>(8u);
 }
@@ -86,7 +87,8 @@ fn resample(at: vec2<i32>, k: u32) -> vec4<i32> {
             sum += a * w.x + b * w.y + c * w.z + d * w.w;
         }
     }
-    // Adds the middle of the lower bytes and the half for rounding; narrow sums are not split and need only the latter.
+    // Adds the middle of the lower bytes and the half for rounding. Narrow sums are not split and need only the half
+    // for rounding.
     let narrow = (sum + vec4<i32>(1 << 20u)) >> vec4<u32>(21u);
     let upper = (sum + vec4<i32>((1 << 22u) + (1 << 21u)) + (lower >> vec4<u32>(8u))) >> vec4<u32>(22u);
     return clamp(select(narrow, upper, wide) + vec4<i32>(128), vec4<i32>(0), vec4<i32>(255));

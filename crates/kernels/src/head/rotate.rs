@@ -1,6 +1,6 @@
-//! `rotate`: the source rotated clockwise by quarter turns. Other angles are left to `warp`.
+//! `rotate`: the source rotated clockwise by quarter turns. `warp` rotates by other angles.
 //!
-//! A source pixel is read once, including the functions before the head.
+//! A source pixel is read once, and the functions before the head are applied to it once.
 
 use vramp_plan::Size;
 
@@ -41,7 +41,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u
     }
 }
 
-/// Turns columns of the source into rows of the output, from row `y` on, a few rows of the source at a time.
+/// Turns columns of the source into rows of the output, from row `y` on. It reads a few rows of the source at a time.
 fn quarter(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, y: u32, clockwise: bool, pixels: &mut [Pixel]) {
     let (width, height) = (args.frame.size.width as usize, args.source.height);
     let rows = (pixels.len() / width).min(ROWS_AT_ONCE);

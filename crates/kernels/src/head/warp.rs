@@ -1,9 +1,9 @@
 //! `warp`: an affine map of the plane, with bilinear interpolation.
 //!
-//! Positions have 14 fraction bits, rounded from doubles for each column and each row. The weights of four pixels have
-//! the sum 16384, and a result is rounded once, half up. Pixels beyond the source are transparent black. Positions so
-//! far outside that they overflow 32 bits are never computed: each row holds the range of columns that touch the
-//! source.
+//! A position is the sum of a contribution of its column and a contribution of its row, which are rounded from doubles
+//! to 14 fraction bits. The weights of four pixels have the sum 16384, and a result is rounded once, half up. Pixels
+//! beyond the source are transparent black. Positions so far outside that they overflow 32 bits are never computed,
+//! because the small data of each row holds the range of columns that touch the source.
 
 use vramp_plan::Size;
 
@@ -13,8 +13,9 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::four::{self, AT_ONCE, NeighbourTaps};
 use crate::simd::{Level, Loop};
 
-/// Small data: for each column two words, its contribution to the position along x and y; for each row four: its
-/// contribution along x and y, the first column that touches the source, and the first after those.
+/// Small data: for each column two words, its contribution to the position along x and y. Then for each row four words:
+/// its contribution along x and y, the first column that touches the source, and the first column after it that does
+/// not.
 pub static WARP: Head =
     Head { name: "warp", wgsl: include_str!("warp.wgsl"), small: true, row, samples: Some(samples), ..Head::PLAIN };
 
@@ -55,7 +56,7 @@ pub fn small(back: &Map, source: Size, size: Size) -> Vec<u32> {
     small
 }
 
-/// Converts to fixed point, clamped so that two can be added within 64 bits.
+/// Converts to fixed point. The result is clamped so that the sum of two fits 64 bits.
 fn fixed(v: f64) -> i64 {
     const FAR: f64 = (1_i64 << 60) as f64;
     (v * f64::from(ONE)).round().clamp(-FAR, FAR) as i64
@@ -70,7 +71,7 @@ fn touching(along: &[i64], start: i64, side: u32) -> (usize, usize) {
     between(along.len(), |x| along[x] + start, 1 - i64::from(ONE), (i64::from(side) << FRACTION_BITS) - 1)
 }
 
-/// The range in which a monotonic function is within these limits, both included.
+/// The range in which a monotonic function is at least `least` and at most `most`.
 fn between(count: usize, f: impl Fn(usize) -> i64, least: i64, most: i64) -> (usize, usize) {
     let first_where = |holds: &dyn Fn(i64) -> bool| {
         let (mut low, mut high) = (0, count);
@@ -91,7 +92,7 @@ fn between(count: usize, f: impl Fn(usize) -> i64, least: i64, most: i64) -> (us
     }
 }
 
-/// The inputs of a row: the words of the columns, and the row's contribution.
+/// The inputs of a row: the words of all columns, and the row's contribution to positions.
 #[derive(Clone, Copy)]
 struct WarpRow<'a> {
     columns: &'a [[u32; 2]],
@@ -134,7 +135,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, _: &mut BandState, y: u
     mix(args.frame.level, picture, line, inside, &mut pixels[inside..outside]);
 }
 
-/// The weights of four pixels: here, right, below, and diagonal.
+/// The weights of four pixels: at the position, to its right, below it, and below to its right.
 #[inline(always)]
 fn weights([x, y]: [i32; 2]) -> [i32; 4] {
     let (x, y) = (x & (ONE - 1), y & (ONE - 1));
@@ -194,7 +195,7 @@ impl Loop for Fetch<'_> {
     }
 }
 
-/// A map with all factors drawn, and one that turns and stretches.
+/// A map with random factors, and a map that rotates and stretches.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let mut from = |least: f64| chance.between(least, least + 2.0);
     let any = [from(0.1), from(-1.0), from(-5.0), from(-1.0), from(-2.0), from(3.0)];

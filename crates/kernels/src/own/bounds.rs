@@ -1,7 +1,7 @@
 //! Bounds on the length and nesting of a text, checked before a compiler sees it.
 //!
-//! Invariant: a text that passes needs at most [`STACK_BYTES`] of stack, here and in the driver's compiler, which has
-//! less. Errors in the text itself are the compiler's to report.
+//! Invariant: a text that passes needs at most [`STACK_BYTES`] of stack in naga, and does not exhaust the smaller stack
+//! of the driver's compiler. The compiler reports other errors in the text.
 
 use super::tokens::{self, WgslTokenKind};
 use super::{MAX_BYTES, OwnError, growth};
@@ -10,13 +10,13 @@ use super::{MAX_BYTES, OwnError, growth};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) const STACK_BYTES: usize = 64 << 20;
 
-/// Nested brackets.
+/// Maximum depth of nested brackets.
 const MAX_DEPTH: usize = 48;
-/// Tokens of one expression. Each operator may be one level of recursion.
+/// Maximum number of tokens in one expression. Each operator may be one level of recursion.
 const MAX_EXPRESSION: usize = 512;
-/// `else` branches of one function. Each is nested in the one before.
+/// Maximum number of `else` branches in one function. Each `else` may be nested in the `else` before it.
 const MAX_ELSE: usize = 128;
-/// Module-scope declarations. The compiler recurses from one to the next.
+/// Maximum number of declarations at module scope. The compiler recurses from one declaration to the next.
 const MAX_DECLARATIONS: usize = 512;
 
 pub(super) fn check(text: &str) -> Result<(), OwnError> {

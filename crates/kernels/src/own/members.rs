@@ -26,16 +26,16 @@ pub enum MemberKind {
 pub struct ShaderMember {
     pub name: String,
     pub kind: MemberKind,
-    /// Its default, as it would be written on a command line; `None` for zero.
+    /// The default, as it would be written on a command line. `None` for zero.
     pub default: Option<String>,
-    /// Index of its first word in the parameters.
+    /// Index of the setting's first word in the parameters.
     pub(super) word: usize,
-    /// Line and column in the text.
+    /// Line and column of the setting in the text.
     pub at: (u32, u32),
 }
 
 impl MemberKind {
-    /// Its name in WGSL.
+    /// The type's name in WGSL.
     pub fn name(self) -> &'static str {
         match self {
             MemberKind::Float => "f32",

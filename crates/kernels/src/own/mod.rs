@@ -1,23 +1,25 @@
 //! Users' own shaders: a pixel function, which is fused like any other, or a whole kernel.
 //!
-//! This module reads untrusted text: it finds out which of the two it is, which settings and bindings it declares and
-//! how much memory it needs, and wraps it into a kernel. It reads no files and runs nothing.
+//! This module reads untrusted text. It determines whether the text is a pixel function or a kernel, which settings and
+//! bindings the text declares and how much memory it needs. It then makes a kernel of the text. It reads no files and
+//! runs nothing.
 //!
-//! Invariants: for any text, the result is a shader that compiles or an error with its line. No compiler receives a
-//! text that could exhaust its stack or its memory:
+//! Invariants: for any text, the result is either a shader that compiles, or an error with the number of its line. No
+//! compiler receives a text that could exhaust its stack or its memory:
 //!
-//! - Length, nesting, expressions and declarations are bounded before naga sees the text, because compilers walk them
-//!   by recursion (`bounds`). naga then runs on a thread with a large stack.
-//! - Growth inside compilers is bounded by estimates (`growth`): the values that the parser copies out of constants,
-//!   from the tokens of the text; and the operations after inlining all calls, from the call graph that naga has
-//!   validated, before a driver sees it.
+//! - Before naga sees the text, `bounds` limits length, nesting, expressions and declarations, because compilers
+//!   process these recursively. naga then runs on a thread with a large stack.
+//! - `growth` limits how much a text grows inside compilers. From the tokens of the text, it estimates how many values
+//!   the parser copies out of constants. From the call graph that naga has validated, it estimates the number of
+//!   operations after inlining all calls, before a driver sees the text.
 //!
-//! The text is read while the graph is checked, through the same probe that inspects sources, because the planner must
-//! know whether the shader can be fused. The text that was read then travels in the graph, so the shader that was
-//! planned is the one that runs.
+//! A graph's shaders are read while the graph is checked, through the probe that also inspects sources, because the
+//! planner must know whether a shader can be fused. The graph then holds the text that was read, so the shader that
+//! runs is the shader that was planned.
 //!
-//! A pixel function becomes [`Function::Own`](crate::Function::Own) of a recipe (`pixel`). A whole kernel is a recipe
-//! alone (`whole`). Neither has a CPU twin: the entry offers the GPU only, so no plan places it on the CPU.
+//! A pixel function becomes a [`Function::Own`](crate::Function::Own) of a recipe (`pixel`). A whole kernel is a recipe
+//! without other parts (`whole`). Neither has a CPU twin. The handler offers only the GPU for them, so no plan places
+//! them on the CPU.
 
 mod bounds;
 mod growth;
@@ -54,7 +56,7 @@ pub enum Own {
 /// An error in a user's text, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnError {
-    /// The line, counted from 1; 0 if the error concerns the whole text.
+    /// The line, counted from 1, or 0 if the error concerns the whole text.
     pub line: u32,
     /// The column, counted from 1.
     pub column: u32,
@@ -144,8 +146,8 @@ pub fn judged<R: Send>(
     })
 }
 
-/// Runs the compiler on a thread with [`bounds::STACK_BYTES`] of stack. It recurses over nested text, so the bounds of
-/// a text and this stack belong together.
+/// Runs the compiler on a thread with [`bounds::STACK_BYTES`] of stack. The compiler recurses over nested text, so the
+/// size of this stack must suffice for every text within `bounds`.
 fn on_own_stack<R: Send>(read: impl FnOnce() -> Result<R, OwnError> + Send) -> Result<R, OwnError> {
     #[cfg(target_arch = "wasm32")]
     return read();
@@ -184,13 +186,13 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
     }
 }
 
-/// Parses a text. Everything after `own_bytes` is vramp's wrapper; errors are never reported there.
+/// Parses a text. Everything after `own_bytes` is vramp's wrapper. No error is reported at a position in the wrapper.
 fn parsed(text: &str, own_bytes: usize) -> Result<Module, OwnError> {
     naga::front::wgsl::parse_str(text).map_err(|error| {
         let is_ours = error.labels().all(|(span, _)| !is_own(span, own_bytes)) && error.labels().len() > 0;
         if is_ours && own_bytes < text.len() {
-            // A bracket is not closed, and the parser read on into the wrapper. The user's text alone ends too early,
-            // which gives the right error.
+            // The user's text has an unclosed bracket, so the parser failed in the wrapper. Parsing the user's text
+            // alone gives an error at the right position.
             if let Err(error) = parsed(&text[..own_bytes], own_bytes) {
                 return error;
             }

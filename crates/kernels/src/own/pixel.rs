@@ -1,14 +1,15 @@
 //! A user's pixel function: `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> vec4f`.
 //!
-//! This module checks the signature, lays out the parameter words, and appends the wrapper that makes the function one
-//! of a recipe. It has no CPU twin.
+//! This module checks the signature, lays out the parameter words, and appends a wrapper with which the function can be
+//! part of a recipe. The function has no CPU twin.
 //!
-//! Every name that the text declares gets a mark, token by token, so that members, swizzles and comments stay
-//! unchanged. The mark becomes the part's index when a kernel is composed. `Frame` and the wrapper follow the user's
-//! text, so line numbers in messages are the user's. The function is validated a second time inside a whole kernel,
-//! because some errors only show there.
+//! Every name that the text declares gets a mark, which becomes the part's index when a kernel is composed. Names are
+//! found by tokens, so members, swizzles and comments are not marked. `Frame` and the wrapper follow the user's text,
+//! so that line numbers in messages are those of the user's text. The function is validated a second time inside a
+//! kernel, because some errors only occur there.
 //!
-//! Invariant: levels 0..=255 become 0..=1 and back, rounded half up after clamping, so that the function can be fused.
+//! Invariant: the wrapper converts levels 0..=255 to 0..=1 for the function, and clamps the function's result and
+//! rounds it half up to 0..=255, so that the function can be fused.
 
 use std::fmt::Write as _;
 
@@ -18,10 +19,11 @@ use super::members::{MemberKind, ShaderMember, is_vector};
 use super::tokens::{MARK, WgslToken};
 use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, tokens, validated, whole};
 
-/// The type of the `frame` parameter. It is appended to the user's text, which keeps its line numbers.
+/// The type of the `frame` parameter. It is appended to the user's text, so that the text's line numbers do not change.
 const FRAME: &str = "\nstruct Frame { size: vec2<u32>, number: u32, time: f32 }\n";
 
-/// Pixels that one invocation usually computes, each with an inlined copy of the function.
+/// Number of pixels that one invocation usually computes. The kernel contains one inlined copy of the function for
+/// each.
 const PIXELS: u64 = 4;
 
 const HELP: &str = "it is `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> vec4f`; all but the \
@@ -40,7 +42,7 @@ impl OwnFunction {
     /// The name of the wrapper.
     pub(crate) const NAME: &'static str = "vramp_own";
 
-    /// The text as part `index` of a kernel, with unique names.
+    /// The text as part `index` of a kernel, with names that are unique in the kernel.
     pub(crate) fn wgsl(&self, index: usize) -> String {
         self.marked.replace(MARK, &format!("_{index}"))
     }
@@ -55,7 +57,7 @@ impl OwnFunction {
         &self.members
     }
 
-    /// Writes the frame's time in seconds to its word.
+    /// Writes the frame's time in seconds to the parameter word for it.
     pub fn put_time(&self, seconds: f32, words: &mut [u32]) {
         words[0] = seconds.to_bits();
     }
@@ -157,7 +159,7 @@ fn settings(members: &[ShaderMember]) -> String {
     format!("Settings{MARK}({})", values.join(", "))
 }
 
-/// Built-ins and directives that only a kernel may use.
+/// Built-ins, directives and statements that a pixel function cannot use.
 const NOT_HERE: [&str; 8] = [
     "workgroupBarrier",
     "storageBarrier",
@@ -169,7 +171,8 @@ const NOT_HERE: [&str; 8] = [
     "discard",
 ];
 
-/// Refuses bindings, barriers and directives. They need a kernel, and a pixel function becomes part of another one.
+/// Refuses barriers and directives, which need a whole kernel, and `discard` and derivatives, which need a fragment
+/// shader. Also refuses a declaration of `Frame`, which vramp appends. [`whole::check_memory`] refuses bindings.
 fn refuse_what_needs_a_kernel(
     text: &str,
     tokens: &[WgslToken<'_>],
@@ -194,8 +197,8 @@ fn refuse_what_needs_a_kernel(
     }
 }
 
-/// Validates the function inside a kernel, for errors that only show there, such as derivatives. The kernel contains
-/// the user's lines as one block.
+/// Validates the function inside a kernel, because some errors only occur there. The kernel contains the user's lines
+/// as one block, from which the line of an error in the user's text is computed.
 fn check_composed(text: &str, function: OwnFunction) -> Result<OwnFunction, OwnError> {
     let function = std::sync::Arc::new(function);
     let recipe = crate::Recipe::of(&crate::head::load_here::LOAD).then(&function);
@@ -203,8 +206,8 @@ fn check_composed(text: &str, function: OwnFunction) -> Result<OwnFunction, OwnE
         let checked = naga::front::wgsl::parse_str(&shader.wgsl).map_err(|error| error.message().to_owned());
         let module = checked.map_err(|problem| OwnError::whole(super::one_line(&problem)))?;
         validated(&shader.wgsl, shader.wgsl.len(), &module).map_err(|error| {
-            // Part 0 is the head, part 1 is this function. Columns do not match the user's text, because names are
-            // longer.
+            // Part 0 is the head, part 1 is this function. The columns of errors do not match the user's text, because
+            // the names in the kernel are longer.
             let begin = shader.wgsl.find(&function.wgsl(1)).unwrap_or(0);
             let before = shader.wgsl[..begin].matches('\n').count() as u32;
             match text.lines().nth(error.line.saturating_sub(before + 1) as usize) {
@@ -219,7 +222,8 @@ fn check_composed(text: &str, function: OwnFunction) -> Result<OwnFunction, OwnE
     std::sync::Arc::try_unwrap(function).map_err(|_| OwnError::whole("internal error: the function is still in use"))
 }
 
-/// The address spaces that a pixel function may declare variables in: none that is bound or shared.
+/// Whether a pixel function may declare variables in this address space. Variables that are bound or shared are
+/// refused.
 pub(super) fn is_allowed(space: AddressSpace) -> bool {
     matches!(space, AddressSpace::Private)
 }

@@ -1,7 +1,6 @@
-//! A tokenizer for WGSL, for declared names and their renaming.
+//! A tokenizer for WGSL, with which declared names are found and renamed.
 //!
-//! It separates words, numbers, comments and signs. Their meaning is left to the compiler. Concatenated, the tokens are
-//! the text again.
+//! It separates words, numbers, comments and signs, and does not interpret them. The concatenated tokens are the text.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WgslTokenKind {
@@ -19,11 +18,11 @@ pub(super) enum WgslTokenKind {
 pub(super) struct WgslToken<'a> {
     pub(super) kind: WgslTokenKind,
     pub(super) text: &'a str,
-    /// Its offset in bytes.
+    /// The token's offset in the text, in bytes.
     pub(super) at: usize,
 }
 
-/// Follows every name that must become unique to a part, until the part has its index.
+/// The character after every name that must become unique to a part. The part's index replaces it.
 pub(super) const MARK: char = '\u{1}';
 
 /// Splits a text into tokens.
@@ -39,8 +38,8 @@ pub(super) fn cut(text: &str) -> Vec<WgslToken<'_>> {
         } else if rest.starts_with("/*") {
             (WgslTokenKind::Gap, block_comment(rest))
         } else if first.is_ascii_digit() {
-            // The suffix and a point belong to the number. The sign of an exponent becomes a separate token, which does
-            // no harm.
+            // A suffix and a decimal point belong to the number. The sign of an exponent becomes a separate token,
+            // which does no harm.
             (WgslTokenKind::Number, run(rest, |c| is_word(c) || c == '.'))
         } else if is_word(first) {
             (WgslTokenKind::Word, run(rest, is_word))
@@ -53,7 +52,7 @@ pub(super) fn cut(text: &str) -> Vec<WgslToken<'_>> {
     tokens
 }
 
-/// The declarations at module scope: each keyword with the token of the name.
+/// The declarations at module scope: the keyword and the token of the name of each.
 pub(super) fn declared<'a>(tokens: &[WgslToken<'a>]) -> Vec<(&'a str, WgslToken<'a>)> {
     let mut found = Vec::new();
     let mut depth = 0_i32;
@@ -85,7 +84,7 @@ pub(super) fn declared<'a>(tokens: &[WgslToken<'a>]) -> Vec<(&'a str, WgslToken<
     found
 }
 
-/// The text with a mark after each of these names, except if it is a member of another value.
+/// The text with a mark after each of these names, except where the word is the name of a member or of an attribute.
 pub(super) fn marked(tokens: &[WgslToken<'_>], names: &[&str]) -> String {
     let mut out = String::with_capacity(tokens.len() * 8);
     let mut struct_depth: Option<i32> = None;

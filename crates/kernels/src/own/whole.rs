@@ -1,11 +1,11 @@
 //! A user's whole kernel: `@compute @workgroup_size(8, 8) fn main`, with its bindings.
 //!
 //! This module checks the bindings, lays out the words of the uniform, and computes the grid of workgroups. The text is
-//! not changed; its uniform replaces the composer's parameters. The output is cleared before each frame, because a
-//! kernel may leave pixels out.
+//! not changed, and its uniform replaces the composer's parameters. The output is cleared before each frame, because a
+//! kernel may not write every pixel.
 //!
-//! Invariants: one image in, one image out, at most one uniform. `global_invocation_id.xy` is the pixel, for any
-//! workgroup size.
+//! Invariants: a kernel has one input image, one output image and at most one uniform. `global_invocation_id.xy` is the
+//! position of the pixel, for any workgroup size.
 
 use naga::{
     AddressSpace, ArraySize, Handle, Module, ScalarKind, ShaderStage, StorageAccess, Type, TypeInner, VectorSize,
@@ -16,7 +16,7 @@ use super::members::{ShaderMember, is_scalar, is_vector};
 use super::tokens::WgslToken;
 use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, pixel, validated};
 
-/// Maximum bytes of private memory per invocation, in all variables together, and of one type.
+/// Maximum bytes of private memory per invocation, for all variables together. Also the maximum size of a type.
 const MAX_PRIVATE_BYTES: u32 = 64 << 10;
 
 /// Invocations per workgroup that every device supports.
@@ -33,14 +33,14 @@ pub struct OwnKernel {
     workgroup: [u32; 3],
     members: Vec<ShaderMember>,
     words: usize,
-    /// Index of the word of the frame's size, number and time, for those the uniform has.
+    /// Index of the first word of the frame's size, number and time. `None` if the uniform does not have this member.
     size: Option<usize>,
     number: Option<usize>,
     time: Option<usize>,
 }
 
 impl OwnKernel {
-    /// Words of its uniform; a multiple of four.
+    /// Number of words of the uniform, a multiple of four.
     pub fn words(&self) -> usize {
         self.words
     }
@@ -60,12 +60,12 @@ impl OwnKernel {
         }
     }
 
-    /// Workgroups along each axis that cover a frame.
+    /// Number of workgroups along each axis that cover a frame.
     pub fn grid(&self, size: Size) -> [u32; 3] {
         [size.width.div_ceil(self.workgroup[0]), size.height.div_ceil(self.workgroup[1]), 1]
     }
 
-    /// Whether its output is bound before its input.
+    /// Whether the output is bound before the input.
     pub fn writes_first(&self) -> bool {
         self.bindings.iter().find(|binding| !matches!(binding, Binding::Params { .. })) == Some(&Binding::Write)
     }

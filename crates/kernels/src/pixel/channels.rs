@@ -1,6 +1,7 @@
-//! `channels`: red, green and blue, each through its own table of 256 entries; alpha is kept.
+//! `channels`: looks up red, green and blue, each in its own table of 256 entries. Alpha is kept.
 //!
-//! It does not fold with neighbours. If the three tables are equal, use `table`, which does the same and folds.
+//! `channels` does not fold with neighbouring tables. If the three tables are equal, use `table`, which gives the same
+//! pixels and folds.
 
 use vramp_plan::Size;
 
@@ -20,7 +21,7 @@ pub static CHANNELS: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// Three tables as parameter words.
+/// The parameter words of three tables.
 pub fn pack(tables: &[LookupTable; 3]) -> [u32; 192] {
     let words = tables.each_ref().map(table::pack);
     std::array::from_fn(|i| words[i / 64][i % 64])

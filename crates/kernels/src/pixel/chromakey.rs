@@ -1,8 +1,8 @@
 //! `chromakey`: reduces alpha if the colour is near a key colour. Red, green and blue are kept.
 //!
-//! The arithmetic is exact. Chroma is counted in 1/31250 of a level, in which all weights are integers. A squared
-//! distance has 47 bits, and a distance is the integer nearest to its root. A hard edge compares squares. A soft edge
-//! is within one level of the formula if it is at least 1/20000 wide, which is a 78th of a level.
+//! Chroma is counted in 1/31250 of a level, in which all weights are integers. A squared distance has 47 bits, and is
+//! exact. A distance is the integer nearest to its root. A hard edge compares squares. The alpha of a soft edge is
+//! within one level of the exact formula if the edge is at least 1/20000 wide, which is a 78th of a level.
 
 use vramp_plan::Size;
 
@@ -11,9 +11,9 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// Parameters: the key's chroma along both axes; the greatest squared distance that becomes transparent, as its nearest
-/// root and the remainder; the start of the soft edge, its width (0 for a hard edge), and a shift and a factor that map
-/// distances to 2^31 at its end.
+/// Parameters: the key's chroma along both axes; the greatest squared distance that becomes transparent, as the nearest
+/// integer to its root and the remainder; the distance at which the soft edge starts; the edge's width (0 for a hard
+/// edge); a shift and a factor that map the width to 2^31.
 pub static CHROMAKEY: PixelFn = PixelFn {
     name: "chromakey",
     wgsl: include_str!("chromakey.wgsl"),
@@ -23,7 +23,7 @@ pub static CHROMAKEY: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// The weights of red, green and blue in 1/31250: for blue's chroma, then red's.
+/// The weights of red, green and blue in 1/31250, first for the blue chroma, then for the red chroma.
 const WEIGHTS: [[i32; 3]; 2] = [[-5273, -10_352, 15_625], [15_625, -13_084, -2541]];
 /// A distance of 1 in these units.
 const UNIT: f64 = 31_250.0 * 255.0;
@@ -76,11 +76,12 @@ struct KeyedPixels<'a> {
     soft: Soft,
 }
 
-/// Adding this to a double leaves its integer part in the lower bits.
+/// Adding this to a double rounds it to an integer, which is then in the double's lower bits.
 const UNITS: f64 = 4_503_599_627_370_496.0;
 
 impl Loop for KeyedPixels<'_> {
-    /// Most pixels are far from the key or at it, so roots are only computed for groups in which a pixel is in between.
+    /// Most pixels are either far from the key or very near to it, so roots are computed only for groups with a pixel
+    /// on the soft edge.
     #[inline(always)]
     fn run(self) {
         let KeyedPixels { pixels, chroma, gone, soft } = self;
@@ -104,7 +105,7 @@ impl Loop for KeyedPixels<'_> {
             } else {
                 for (pixel, square) in pixels.iter_mut().zip(squares) {
                     let word = u32::from_le_bytes(*pixel);
-                    // Never half way between two integers, because squares are integers.
+                    // The root is never halfway between two integers, because its square is an integer.
                     let root = ((square.sqrt() + UNITS).to_bits() as u32).cast_signed();
                     let beyond = (root - soft.start).clamp(0, soft.width).cast_unsigned();
                     let kept = (((beyond >> soft.shift) * soft.factor) >> 15).min(FULL);
@@ -128,7 +129,7 @@ fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
     x * x + y * y
 }
 
-/// A hard edge, the narrowest soft ones, and wider ones.
+/// A hard edge, a very narrow soft edge, and wider soft edges.
 fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let smooths = [0.0, 0.000_1, 0.2, 1.5, chance.part()];
     let keyed = smooths.map(|smooth| {

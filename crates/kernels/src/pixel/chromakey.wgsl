@@ -1,15 +1,16 @@
 // Reduces alpha if the colour is near the key.
 // in: a pixel; out: the same with less alpha if its chroma is near the key's
-// params: 0, 1 the key's chroma; 2, 3 the greatest distance that becomes transparent, as a root and the remainder;
-//   4 start of the soft edge, 5 its width (0 for a hard edge), 6 shift of distances, 7 the factor that makes the width
-//   2^31
+// params: 0, 1 the key's chroma; 2, 3 the greatest squared distance that becomes transparent, as a root and the
+//   remainder; 4 start of the soft edge, 5 the edge's width (0 for a hard edge), 6 shift of distances, 7 the factor
+//   that maps the width to 2^31
 //
-// Chroma counts in 1/31250 of a level, so that its weights are integers. Distances are the nearest integer roots,
-// corrected to be exact.
+// Chroma is counted in 1/31250 of a level, so that its weights are integers. A distance is the integer nearest to the
+// root, and is corrected to be exact.
 fn chromakey(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let x = 15625 * c.z - 5273 * c.x - 10352 * c.y - int(k);
     let y = 15625 * c.x - 13084 * c.y - 2541 * c.z - int(k + 1u);
-    // The square needs 47 bits. Floats estimate the root, and the remainder fits 32 bits, because it wraps around.
+    // The square needs 47 bits. Floats estimate the root. The remainder fits 32 bits, and is right although both
+    // squares wrap around.
     let square = u32(x) * u32(x) + u32(y) * u32(y);
     var root = i32(sqrt(f32(x) * f32(x) + f32(y) * f32(y)));
     var over = bitcast<i32>(square - u32(root) * u32(root));

@@ -1,14 +1,14 @@
 //! Colour adjustments: the tables and matrices of brightness, contrast, gamma, invert, posterize, saturation, hue and
 //! colormatrix.
 //!
-//! They are computed in double precision on the CPU, once per setting; `table` and `matrix` apply them to pixels.
-//! Levels are 0..=255, settings are fractions of full.
+//! Tables and matrices are computed in double precision on the CPU, once per setting. `table` and `matrix` apply them
+//! to pixels. Levels are 0..=255. In settings, 1 is full.
 
 use crate::sample::Chance;
 
 use super::table::{LookupTable, table_of};
 
-/// A colour matrix: rows r, g, b, a of factors of r, g, b, a and of full (255).
+/// A colour matrix. Each of the rows r, g, b, a has the factors of r, g, b, a and of a full channel (255).
 pub type ColorMatrix = [f64; 20];
 
 pub const IDENTITY: ColorMatrix = [1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0., 0., 0., 0., 0., 1., 0.];
@@ -33,13 +33,13 @@ pub fn invert() -> LookupTable {
     table_of(|v| 255.0 - v)
 }
 
-/// The nearest of `levels` levels, at least two, equally spaced from 0 to 255.
+/// The nearest of `levels` levels that are equally spaced from 0 to 255. There are at least two.
 pub fn posterize(levels: u16) -> LookupTable {
     let last = f64::from(levels.max(2) - 1);
     table_of(|v| (v * last / 255.0).round() * 255.0 / last)
 }
 
-/// `L + amount (v - L)`, with L the luma by the weights of BT.709, not rounded.
+/// `L + amount (v - L)`, where L is the luma with the weights of BT.709, without rounding.
 pub fn saturation(amount: f64) -> ColorMatrix {
     const LUMA: [f64; 3] = [0.2126, 0.7152, 0.0722];
     of_colors(std::array::from_fn(|to| {
@@ -47,7 +47,7 @@ pub fn saturation(amount: f64) -> ColorMatrix {
     }))
 }
 
-/// The chroma plane of Y, I, Q rotated by an angle: `T^-1 R T`.
+/// Rotates the chroma plane of Y, I, Q by an angle: `T^-1 R T`.
 pub fn hue(degrees: f64) -> ColorMatrix {
     const T: Three = [[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]];
     let (sin, cos) = degrees.to_radians().sin_cos();
@@ -55,7 +55,7 @@ pub fn hue(degrees: f64) -> ColorMatrix {
     of_colors(product(&inverse(&T), &product(&turn, &T)))
 }
 
-/// Twenty numbers, unchanged. Returns `None` if there are not twenty, or one is not finite.
+/// A matrix of the twenty given numbers. Returns `None` if there are not twenty, or if one of them is not finite.
 pub fn colormatrix(numbers: &[f64]) -> Option<ColorMatrix> {
     ColorMatrix::try_from(numbers).ok().filter(|m| m.iter().all(|f| f.is_finite()))
 }
@@ -74,7 +74,7 @@ pub(super) fn drawn(chance: &mut Chance) -> LookupTable {
 
 type Three = [[f64; 3]; 3];
 
-/// A matrix on red, green and blue that keeps alpha.
+/// A matrix that changes red, green and blue and keeps alpha.
 fn of_colors(m: Three) -> ColorMatrix {
     let mut matrix = IDENTITY;
     for (row, factors) in matrix.chunks_exact_mut(5).zip(m) {
@@ -87,7 +87,7 @@ fn product(a: &Three, b: &Three) -> Three {
     std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
 }
 
-/// By cofactors: for three rows that is as exact as doubles are.
+/// The inverse by cofactors, which for three rows is as exact as doubles are.
 fn inverse(m: &Three) -> Three {
     // The cofactor of entry i, j. Cyclic indices give the right signs.
     let cofactor = |i: usize, j: usize| {

@@ -1,8 +1,9 @@
 //! `cube`: a 3D colour table, with tetrahedral interpolation between four entries. Alpha is kept.
 //!
 //! The position of each level in the cube is computed once, in doubles, and has 14 fraction bits. Entries have as many
-//! fraction bits as 16 bits allow, from 7 (all values between -1 and 1) to 3. A sum is rounded once, half up. A cube
-//! that would be larger than the table of all colours is replaced by that table, in bytes.
+//! fraction bits as 16 bits allow, from 7 if all values are between -1 and 1, down to 3. A sum is rounded once, half
+//! up. If a cube needs more memory than a table of all colours, that table replaces the cube. The table's entries are
+//! bytes.
 
 use vramp_plan::Size;
 
@@ -12,8 +13,8 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 use crate::simd::four::{self, AT_ONCE, Entries};
 
-/// Parameters: entries along an edge, fraction bits of their values, whether they are bytes. Small data: the positions
-/// of the levels of red, green and blue, then the entries, red fastest.
+/// Parameters: number of entries along an edge, fraction bits of the entries' values, whether the entries are bytes.
+/// Small data: the positions of the levels of red, green and blue, then the entries, with red changing fastest.
 pub static CUBE: PixelFn = PixelFn {
     name: "cube",
     wgsl: include_str!("cube.wgsl"),
@@ -26,8 +27,8 @@ pub static CUBE: PixelFn = PixelFn {
 
 /// The maximum number of entries along an edge.
 pub const MOST_ALONG: u32 = 256;
-/// The maximum absolute value of an entry. Beyond it, neither 16 bits nor the fraction bits of positions keep a result
-/// within one level.
+/// The maximum absolute value of an entry. For greater values, neither 16-bit entries nor 14 fraction bits of positions
+/// would give results within one level.
 pub const MOST_VALUE: f64 = 16.0;
 
 /// A packed cube.
@@ -37,9 +38,10 @@ pub struct Packed {
     pub small: Vec<u32>,
 }
 
-/// Packs a cube with `along` entries along an edge, red fastest, where 1 is full. `places` holds the position of each
-/// level of red, green and blue, from 0 to 1. Returns `None` if the number of entries does not match, an edge has less
-/// than 2 or more than [`MOST_ALONG`], or a value is not a number or above [`MOST_VALUE`].
+/// Packs a cube with `along` entries along an edge, with red changing fastest. In entries, 1 is full. `places` holds
+/// the position of each level of red, green and blue, from 0 to 1. Returns `None` if the number of entries does not
+/// match, if an edge has less than 2 or more than [`MOST_ALONG`] entries, or if a value is not a number or its absolute
+/// value exceeds [`MOST_VALUE`].
 pub fn pack(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Option<Packed> {
     let edge = along as usize;
     let most = entries.as_flattened().iter().fold(0.0_f64, |most, v| most.max(f64::from(v.abs())));
@@ -68,14 +70,15 @@ pub fn small_bytes(along: u32) -> u64 {
 
 /// Words of a table of all colours.
 const ALL_COLORS: usize = 1 << 24;
-/// The maximum fraction bits with which full fits 16 signed bits.
+/// The maximum number of fraction bits with which a full level fits 16 signed bits.
 const MOST_BITS: u32 = 7;
 const FRACTION_BITS: u32 = 14;
 const ONE: i32 = 1 << FRACTION_BITS;
 /// Words of the positions, which precede the entries.
 const PLACES: usize = 768;
 
-/// The position of each level: the entry below and the fraction to the next, which may be 1 at the end.
+/// The position of each level: the entry below it, and the fraction of the distance to the next entry, which may be 1
+/// at the end.
 fn positions(along: u32, places: &[[f64; 256]; 3]) -> Vec<u32> {
     let last = f64::from(along - 1);
     let position = |place: &f64| {
@@ -86,7 +89,7 @@ fn positions(along: u32, places: &[[f64; 256]; 3]) -> Vec<u32> {
     places.as_flattened().iter().map(position).collect()
 }
 
-/// The table of all colours, computed from a cube that is larger than it.
+/// The table of all colours, computed from a cube that would be larger than the table.
 fn all_colors(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Packed {
     let (edge, last) = (along as usize, f64::from(along - 1));
     let split = |place: f64| {
@@ -193,7 +196,7 @@ impl Loop for Find<'_> {
     }
 }
 
-/// Cubes with small and with the greatest values, and ones that become a table of all colours.
+/// Cubes with small values and with the greatest values, and cubes that become a table of all colours.
 fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let mut drawn = Vec::new();
     for most in [1.0, 2.0, MOST_VALUE] {

@@ -2,8 +2,8 @@
 // in: a pixel; out: red, green and blue looked up; alpha kept
 // params: 0 entries along an edge, 1 fraction bits of their values, 2 whether they are bytes
 // small: for each level of red, then of green, then of blue: the entry below it (upper 16 bits) and the distance to the
-//   next, of 16384 (lower 16 bits); then the entries, red fastest: two words of red and green, and blue, 16 signed bits
-//   each, or one word of bytes
+//   next entry in 1/16384 (lower 16 bits); then the entries, with red changing fastest: one word of red and green and
+//   one word of blue, with 16 signed bits each, or a single word of bytes
 fn cube(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let place = vec3<u32>(small(u32(c.x)), small(256u + u32(c.y)), small(512u + u32(c.z)));
     let f = vec3<i32>(place & vec3<u32>(65535u));
@@ -11,8 +11,8 @@ fn cube(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     let low = place >> vec3<u32>(16u);
     let base = low.x + low.y * step.y + low.z * step.z;
     let across = step.x + step.y + step.z;
-    // From the lowest corner to the highest: first along the axis with the greatest fraction, last along that with the
-    // least.
+    // Steps from the lowest corner to the highest: first along the axis with the greatest fraction, last along the axis
+    // with the smallest.
     let first = select(select(step.z, step.y, f.y >= f.z), step.x, f.x >= f.y && f.x >= f.z);
     let last = select(select(step.x, step.y, f.y <= f.x), step.z, f.z <= f.x && f.z <= f.y);
     let most = max(f.x, max(f.y, f.z));

@@ -1,6 +1,6 @@
 //! `curve`: a curve three rows high, given by its middle row in each column.
 //!
-//! The rows are computed once per frame on the CPU. Rows of the frame that the curve does not reach are not visited.
+//! The CPU computes the middle rows once per frame. Frame rows that the curve does not reach are not visited.
 
 use vramp_plan::Size;
 
@@ -9,7 +9,7 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// Small data: the middle row of each column. Parameters: colour, least and greatest row.
+/// Small data: the middle row of each column. Parameters: colour, least and greatest middle row.
 pub static CURVE: PixelFn = PixelFn {
     name: "curve",
     wgsl: include_str!("curve.wgsl"),
@@ -49,10 +49,11 @@ struct Curve<'a> {
 }
 
 impl Loop for Curve<'_> {
-    /// Most columns are not covered, so many are tested at once: 0.02 ms instead of 0.26 for 300 rows of 1920.
+    /// The curve covers few columns of a row, so many columns are tested at once: 300 rows of 1920 pixels take 0.02 ms
+    /// instead of 0.26 ms.
     #[inline(always)]
     fn run(self) {
-        // Differences that wrap around are greater than 2.
+        // A difference that wraps around is greater than 2.
         let covered = |middle: &u32| self.y.wrapping_sub(*middle).wrapping_add(1) <= 2;
         for (middles, pixels) in self.middles.chunks(AT_ONCE).zip(self.pixels.chunks_mut(AT_ONCE)) {
             if middles.iter().fold(false, |any, middle| any | covered(middle)) {

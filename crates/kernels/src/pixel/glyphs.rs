@@ -1,13 +1,13 @@
 //! `glyphs`: text in one colour, as coverage masks.
 //!
-//! It receives masks and their positions; shaping text and drawing outlines is left to others. The colour is composited
-//! over the pixel with an opacity of coverage times its alpha, by the rule of `over.rs`. If glyphs overlap, the greater
-//! coverage counts, so their order does not matter and rounding happens once. Pixels without coverage keep their value.
-//! A row is visited from its first to its last coverage.
+//! The function receives masks and their positions. It neither shapes text nor draws outlines. The colour is composited
+//! over the pixel by the formula of `over.rs`, with an opacity of coverage times the colour's alpha. If glyphs overlap,
+//! the greatest coverage counts, so the order of glyphs does not matter and rounding happens once. Pixels without
+//! coverage keep their value. A row is visited from its first to its last pixel with coverage.
 //!
-//! Masks are merged into one coverage image on the CPU when the text changes, not per pixel. A loop over glyphs in the
-//! shader runs for every pixel of the frame on a software driver, inside or outside the text; it took 8 of the 25 ms of
-//! CPU time of a 640x480 demo frame.
+//! Masks are merged into one coverage image on the CPU when the text changes, not per pixel. On a software driver, a
+//! loop over glyphs in the shader would run for every pixel of the frame, inside or outside the text. Such a loop took
+//! 8 of the 25 ms of CPU time of a 640x480 demo frame.
 
 use vramp_plan::Size;
 
@@ -18,8 +18,8 @@ use crate::simd::Loop;
 
 use super::over;
 
-/// Small data: the coverage of a box, row by row, four to a word. Parameters: colour, amount, the box, words per row,
-/// one unused.
+/// Small data: the coverage of a rectangle, row by row, with four pixels per word. Parameters: colour, amount of
+/// coverage, the rectangle, words per row, one unused word.
 pub static GLYPHS: PixelFn = PixelFn {
     name: "glyphs",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("glyphs.wgsl")),
@@ -38,12 +38,12 @@ pub struct Glyph {
     pub y: i32,
     pub width: u16,
     pub height: u16,
-    /// Index of the first of its `width * height` coverages in the atlas, row by row.
+    /// Index in the atlas of the first of the glyph's `width * height` coverages, which are stored row by row.
     pub at: u32,
 }
 
-/// The parameter words of glyphs in one colour on a frame of this size. Writes their coverage to `small`, whose memory
-/// is reused. Glyphs are clipped to the frame. Returns `None` if a mask exceeds the atlas.
+/// The parameter words of glyphs in one colour on a frame of this size. Writes the glyphs' coverage to `small`, whose
+/// memory is reused. Glyphs are clipped to the frame. Returns `None` if a mask extends beyond the end of the atlas.
 pub fn pack(
     color: Pixel,
     atlas: &[u8],
@@ -76,7 +76,7 @@ pub fn pack(
     Some([u32::from_le_bytes(color), amount, left, right, top, bottom, row_words, 0])
 }
 
-/// Writes a row of coverage into a row of the box, keeping the greater value.
+/// Writes a row of coverage into a row of the rectangle, and keeps the greater value of each pixel.
 fn put(coverage: &[u8], row: &mut [u32], first: u32) {
     for (x, cover) in (first..).zip(coverage) {
         let (word, shift) = (&mut row[(x / 4) as usize], x % 4 * 8);
@@ -117,7 +117,7 @@ impl ClipRect {
     }
 }
 
-/// The coverage of a row: its first column, and its words.
+/// The coverage of a row: the first covered column, and the words.
 fn coverage<'a>(args: &FnArgs<'a>, y: u32) -> (u32, &'a [u32]) {
     let (left, top, bottom, row_words) = (args.words[2], args.words[4], args.words[5], args.words[6] as usize);
     if y < top || y >= bottom {
@@ -145,7 +145,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     if words.is_empty() {
         return;
     }
-    // The composer stays within the spans; a caller that does not finds no coverage outside of them.
+    // The composer passes only pixels within the spans. For other callers, pixels outside the spans have no coverage.
     let skipped = (left.saturating_sub(args.x) as usize).min(pixels.len());
     let (mut pixels, mut x) = (&mut pixels[skipped..], args.x.max(left) - left);
     let width = (frame.words[3] - left).saturating_sub(x) as usize;
@@ -208,7 +208,7 @@ mod tests {
         let line = [DOT, Glyph { width: 0, ..DOT }, Glyph { x: 4, at: 0, ..DOT }, Glyph { x: 30, ..DOT }];
         let words = pack([1, 2, 3, 255], &[9, 8, 7, 6, 5], &[&line[..], &[]], SIZE, &mut small);
         assert_eq!(words, Some([0xff03_0201, 32768, 3, 6, 5, 6, 1, 0]));
-        // 8 7 from the first, 9 8 from the other, one column further.
+        // Coverages 8 and 7 come from the first glyph, 9 and 8 from the second glyph, one column further.
         assert_eq!(small, [0x0008_0908]);
     }
 

@@ -10,7 +10,7 @@ use crate::simd::{self, Loop};
 pub static GRAY: PixelFn =
     PixelFn { name: "gray", wgsl: include_str!("gray.wgsl"), row, samples: Some(samples), ..PixelFn::PLAIN };
 
-/// The grey value of a packed pixel. Every factor fits 16 bits, which vectors multiply fastest.
+/// The grey value of a packed pixel. Every factor fits 16 bits, because vectors multiply 16-bit numbers fastest.
 #[inline(always)]
 pub(crate) fn gray(pixel: u32) -> u32 {
     (9798 * (pixel & 255) + 19235 * ((pixel >> 8) & 255) + 3735 * ((pixel >> 16) & 255) + 16384) >> 15

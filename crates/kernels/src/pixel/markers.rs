@@ -1,7 +1,7 @@
-//! `markers`: squares in the corners, and a border over them.
+//! `markers`: squares in the corners of the frame, and a border drawn over the squares.
 //!
-//! Both colours follow from one pulse value, which is computed once per frame in double precision. Only the corners and
-//! the five outermost rows and columns are visited.
+//! The colours of the squares and of the border depend on one pulse value, which is computed once per frame in double
+//! precision. Only the corners and the five outermost rows and columns are visited.
 
 use vramp_plan::Size;
 

@@ -1,8 +1,9 @@
 //! `mix`: blends another image of the same size into the frame, in one of six modes.
 //!
-//! The amount has 14 fraction bits (15 for `over`). Sums stay within 31 bits and are rounded once, half up, after
-//! clamping. `mix` treats all four channels alike. `over` is straight-alpha over, see `over.rs`. The other modes move
-//! red, green and blue from a towards f(a, b), where f is not rounded separately, and keep a's alpha.
+//! The amount has 14 fraction bits, and 15 in mode `over`. Sums stay within 31 bits and are rounded once, half up,
+//! after clamping. Mode `mix` mixes all four channels alike. Mode `over` composites with straight alpha, see `over.rs`.
+//! The other modes change red, green and blue from a towards f(a, b), where f is not rounded separately, and keep a's
+//! alpha.
 
 use vramp_plan::Size;
 
@@ -24,7 +25,7 @@ pub static MIX: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// A blend mode; a is the frame's pixel, b the other image's.
+/// A blend mode. Below, a is the frame's pixel and b is the other image's pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// (1 - amount) a + amount b, on all four channels.
@@ -42,7 +43,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Every mode, in the order of the numbers that the kernel knows them by.
+    /// Every mode, in the order of the modes' numbers in the kernel.
     pub const ALL: [Mode; 6] = [Mode::Mix, Mode::Over, Mode::Add, Mode::Multiply, Mode::Screen, Mode::Difference];
 }
 
@@ -58,7 +59,7 @@ pub fn pack(mode: Mode, amount: f64) -> [u32; 2] {
     [mode as u32, fixed]
 }
 
-/// Without another image nothing changes.
+/// Without an extra input, pixels stay unchanged.
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let Some(extra) = args.extra_input else { return };
     let other = &extra.row(args.y)[args.x as usize..][..pixels.len()];
@@ -94,10 +95,11 @@ impl Loop for Blend<'_> {
     }
 }
 
-/// Pixels whose alpha is replaced together.
+/// Pixels whose alpha is replaced at once.
 const AT_ONCE: usize = 128;
 
-/// Applies a loop over channels to red, green and blue. Alpha is mixed with a neutral value, which keeps it.
+/// Applies a loop over all channels so that only red, green and blue change. In the other image, alpha is replaced by a
+/// neutral value, with which the loop keeps the frame's alpha.
 #[inline(always)]
 fn each_color(pixels: &mut [Pixel], other: &[Pixel], neutral: u8, f: impl Fn(&mut [u8], &[u8])) {
     let mut b = [[0; 4]; AT_ONCE];
@@ -147,7 +149,7 @@ fn screen(a: &mut [u8], b: &[u8], t: i32) {
     }
 }
 
-/// An amount in two halves of seven bits; the upper one is at most 128.
+/// An amount in two halves of seven bits. The upper half is at most 128.
 #[derive(Debug, Clone, Copy)]
 struct Split {
     upper: i16,
@@ -160,14 +162,16 @@ impl Split {
     }
 }
 
-/// `(d t + 8192) >> 14` for a difference of levels, within 16 bits: with baseline instructions, vectors multiply those
-/// four times faster than 32 bits. The bits that the lower half's shift cuts off cannot change the result.
+/// `(d t + 8192) >> 14` for a difference d of levels, computed in 16 bits, because baseline vectors multiply 16-bit
+/// numbers four times faster than 32-bit numbers. The bits of the lower half that the first shift cuts off cannot
+/// change the result.
 #[inline(always)]
 fn part(d: i16, t: Split) -> i16 {
     (d * t.upper + ((d * t.lower) >> 7) + 64) >> 7
 }
 
-/// `d` counts in 1/255 levels; the sum is never negative. v / 255 is (v + 1 + v / 256) / 256 for 16-bit v.
+/// Adds t times `d` to `a`, where `d` is in 1/255 of a level. The sum is never negative. v / 255 equals (v + 1 + v /
+/// 256) / 256 for 16-bit v.
 #[inline(always)]
 fn in_255ths(a: i32, d: i32, t: i32) -> u8 {
     let v = (a * (255 * ONE) + d * t + 255 * ONE / 2) >> 14;

@@ -22,7 +22,7 @@ fn mix_toward(a: vec3<i32>, d: vec3<i32>, t: i32) -> vec3<i32> {
     return min(a + ((d * t + vec3<i32>(8192)) >> vec3<u32>(14u)), vec3<i32>(255));
 }
 
-// d counts in 1/255 levels; the sum is never negative.
+// d is in 1/255 of a level. The sum is never negative.
 fn mix_in_255ths(a: vec3<i32>, d: vec3<i32>, t: i32) -> vec3<i32> {
     return ((a * 4177920 + d * t + vec3<i32>(2088960)) >> vec3<u32>(14u)) / vec3<i32>(255);
 }

@@ -1,7 +1,7 @@
 //! Pixel functions, one file each, with the WGSL of the same name beside it.
 //!
-//! Two modules are not functions: `over` is arithmetic that several share, and `color` computes the tables and matrices
-//! of colour adjustments.
+//! Two modules are not functions: `over` is arithmetic that several functions share, and `color` computes the tables
+//! and matrices of colour adjustments.
 
 pub mod channels;
 pub mod chromakey;

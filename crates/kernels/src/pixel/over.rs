@@ -1,11 +1,11 @@
 //! `over`: one colour composited over another, with straight alpha.
 //!
-//! This is not a pixel function but arithmetic that `overlay`, `glyphs` and `mix` share; its WGSL is prepended to
-//! theirs.
+//! This module is not a pixel function but arithmetic that `overlay`, `glyphs` and `mix` share. `over.wgsl` is
+//! prepended to the WGSL of these functions.
 //!
-//! Opacity is counted in 1/4080, sixteen steps per level of alpha. From there on results are exact fractions, rounded
-//! once, half up. With the opacity as and the alpha below ab: ao = as + ab(1 - as) and c = (cs as + cb ab(1 - as)) /
-//! ao, or 0 if ao is 0. No number exceeds 31 bits.
+//! Opacity is rounded to 1/4080, which gives sixteen steps per level of alpha. All further results are exact fractions
+//! that are rounded once, half up. For an opacity s, a colour ct over a pixel with colour cb and alpha b gives the
+//! alpha o = s + b (1 - s) and the colour (ct s + cb b (1 - s)) / o, or 0 if o is 0. No number exceeds 31 bits.
 
 use crate::picture::Pixel;
 
@@ -17,7 +17,7 @@ pub(super) fn amount(factor: f64) -> u32 {
     (factor.clamp(0.0, 1.0) * 32768.0).round() as u32
 }
 
-/// The opacity in 1/4080 of an 8-bit alpha times an [`amount`].
+/// The opacity in 1/4080: an 8-bit alpha times an [`amount`].
 #[inline(always)]
 pub(super) fn opacity(alpha: u8, amount: i32) -> i32 {
     (i32::from(alpha) * amount + 1024) >> 11
@@ -32,7 +32,7 @@ pub(super) fn over(below: Pixel, top: Pixel, s: i32) -> Pixel {
         [r, g, b, alpha as u8]
     };
     if alpha == opaque {
-        // The common case needs no division by a variable: the fraction's 255 cancels.
+        // An opaque pixel is the common case. It needs no division by a variable, because 255 cancels in the fraction.
         return each(&|top, below| (top * s + below * (FULL - s) + FULL / 2) / FULL, opaque);
     }
     let rest = alpha * (FULL - s);
@@ -53,8 +53,8 @@ pub(super) fn over_row(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
-/// Composites one colour over a row, with the coverage of each pixel in place of its alpha. Pixels without coverage
-/// keep their value, even if they are transparent.
+/// Composites one colour over a row, with the coverage of each pixel in place of the colour's alpha. Pixels without
+/// coverage keep their value, even if they are transparent.
 #[inline(always)]
 pub(super) fn over_covered(below: &mut [Pixel], color: Pixel, cover: &[u8], amount: i32) {
     let mut top = [[0; 4]; CHUNK];
@@ -78,14 +78,14 @@ fn is_opaque(pixels: &[Pixel]) -> bool {
     pixels.iter().fold(u32::MAX, |all, p| all & u32::from_le_bytes(*p)) >> 24 == 255
 }
 
-/// Pixels that are tested together for the loop without divisions.
+/// Pixels that are tested together, to choose the loop without divisions.
 const CHUNK: usize = 64;
 
 /// From this number on, consecutive 32-bit floats are consecutive integers.
 const UNITS: f32 = 8_388_608.0;
 
-/// Uses 32-bit floats, because every generation of vector instructions multiplies them. Every number here is an integer
-/// below 2^24, so it is exact. After adding 2^23, the lower bits are the integer.
+/// Uses 32-bit floats, because every generation of vector instructions can multiply them. Every number is an integer
+/// below 2^24, which a float holds exactly. After 2^23 is added, the lower bits of the float are the integer.
 #[inline(always)]
 fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     let amount = amount as f32;
@@ -103,8 +103,8 @@ fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
-/// Vectors have no integer division. A 32-bit float quotient, rounded to the nearest integer, is the right one or one
-/// more, and the remainder tells which.
+/// Vectors have no integer division. A quotient of 32-bit floats, rounded to the nearest integer, is either right or
+/// one too great, and the remainder shows which.
 #[inline(always)]
 fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     for (below, top) in below.iter_mut().zip(top) {
@@ -125,7 +125,7 @@ fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
-/// v / 255 for 16-bit v. x / 4080 is (x / 16) / 255.
+/// v / 255 for 16-bit v. Callers compute x / 4080 as (x / 16) / 255.
 #[inline(always)]
 fn in_255ths(v: u32) -> u32 {
     (v + 1 + (v >> 8)) >> 8

@@ -11,15 +11,15 @@ fn over(c: vec4<i32>, top: vec3<i32>, s: i32) -> vec4<i32> {
     return vec4<i32>(rgb, (sixteenth + 1 + (sixteenth >> 8u)) >> 8u);
 }
 
-// Integer quotients up to 255. A float estimate is off by at most one, which the remainder shows. Software drivers
-// divide integers one lane after another.
+// Integer quotients up to 255. An estimate in floats is off by at most one, which the remainder shows. Integer division
+// would be slow, because software drivers divide integers one lane after another.
 fn over_divided(n: vec3<i32>, d: i32) -> vec3<i32> {
     let guess = vec3<i32>(vec3<f32>(n) / f32(d));
     let rest = n - guess * d;
     return guess + select(vec3<i32>(0), vec3<i32>(1), rest >= vec3<i32>(d)) - select(vec3<i32>(0), vec3<i32>(1), rest < vec3<i32>(0));
 }
 
-// The opacity in 1/4080 of an 8-bit alpha times an amount with 15 fraction bits.
+// The opacity in 1/4080: an 8-bit alpha times an amount with 15 fraction bits.
 fn opacity(alpha: i32, amount: i32) -> i32 {
     return (alpha * amount + 1024) >> 11u;
 }

@@ -1,6 +1,7 @@
 //! `overlay`: an image composited over the frame, with straight alpha (see `over.rs`).
 //!
-//! Its pixels are small data, one word each; it is not scaled. Only its rectangle is visited, clipped to the frame.
+//! The image's pixels are small data, one word each. The image is not scaled. Only the image's rectangle is visited,
+//! clipped to the frame.
 
 use vramp_plan::Size;
 
@@ -11,7 +12,7 @@ use crate::simd::Loop;
 
 use super::over;
 
-/// Small data: the image's pixels. Parameters: left, top, width, height, amount of its alpha.
+/// Small data: the image's pixels. Parameters: the image's left, top, width and height, and the factor of its alpha.
 pub static OVERLAY: PixelFn = PixelFn {
     name: "overlay",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("overlay.wgsl")),
@@ -23,8 +24,8 @@ pub static OVERLAY: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// The parameter words of an image of `size` with its upper left corner at `left`, `top` of the frame, and its alpha
-/// times `alpha`, which is clamped to 0..=1.
+/// The parameter words of an image of `size` with its upper left corner at `left`, `top` of the frame. The image's
+/// alpha is multiplied by `alpha`, which is clamped to 0..=1.
 pub fn pack(left: i32, top: i32, size: Size, alpha: f64) -> [u32; 5] {
     [left.cast_unsigned(), top.cast_unsigned(), size.width, size.height, over::amount(alpha)]
 }
@@ -35,7 +36,7 @@ pub fn resolve(offset: i32, picture: u32, frame: u32) -> i32 {
     if offset >= 0 { offset } else { (i64::from(frame) - i64::from(picture) + i64::from(offset)) as i32 }
 }
 
-/// An image as small data.
+/// The small data of an image.
 pub fn small(pixels: &[Pixel]) -> impl Iterator<Item = u32> {
     pixels.iter().map(|p| u32::from_le_bytes(*p))
 }
@@ -51,7 +52,7 @@ fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let frame = &args.frame;
-    // Callers may pass whole rows: pixels left and right of the image are skipped.
+    // Callers may pass whole rows. Pixels left and right of the image are skipped.
     let (width, amount) = (i64::from(frame.words[2]), frame.int(4));
     let down = i64::from(args.y) - i64::from(frame.int(1));
     let right = i64::from(args.x) - i64::from(frame.int(0));
@@ -86,7 +87,7 @@ impl Loop for Cover<'_> {
 /// Pixels that are unpacked together.
 const AT_ONCE: usize = 64;
 
-/// Inside, across each edge and outside of the frame.
+/// An image inside the frame, across one of its edges or outside of it.
 fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let picture = Size { width: 1 + chance.below(9), height: 1 + chance.below(9) };
     let words = pack(chance.near(size.width), chance.near(size.height), picture, chance.part());

@@ -1,6 +1,7 @@
-//! `table`: red, green and blue through one table of 256 entries; alpha is kept.
+//! `table`: looks up red, green and blue in one table of 256 entries. Alpha is kept.
 //!
-//! Brightness, contrast, gamma and invert are all tables. Two tables in sequence equal the folded one, to the bit.
+//! Brightness, contrast, gamma and invert are all tables. Two tables in sequence give exactly the same pixels as the
+//! folded table.
 
 use vramp_plan::Size;
 
@@ -33,7 +34,7 @@ pub fn fold(first: &LookupTable, second: &LookupTable) -> LookupTable {
     first.map(|v| second[usize::from(v)])
 }
 
-/// A table as parameter words.
+/// The parameter words of a table.
 pub fn pack(table: &LookupTable) -> [u32; 64] {
     std::array::from_fn(|i| u32::from_le_bytes([table[4 * i], table[4 * i + 1], table[4 * i + 2], table[4 * i + 3]]))
 }
@@ -63,7 +64,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
 }
 
-/// Computes from a source if that takes no longer than a copy, which is the case for `INVERT`.
+/// Computes pixels from source pixels if that takes no longer than a copy, which is the case only for `INVERT`.
 fn made(args: &FnArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
     let inverts = args.words.iter().zip(INVERT.as_chunks().0).all(|(word, four)| *word == u32::from_le_bytes(*four));
     if inverts {
@@ -72,7 +73,7 @@ fn made(args: &FnArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
     inverts
 }
 
-/// The one table worth recognising: vectors invert bits in a tenth of the time of a lookup.
+/// The only table that is recognised, because vectors invert bits in a tenth of the time of a lookup.
 const INVERT: LookupTable = {
     let mut table = [0; 256];
     let mut v = 0;
@@ -108,8 +109,8 @@ impl Loop for Invert<'_> {
     }
 }
 
-/// For pixels that vectors leave over, and for the baseline. Reads and writes whole pixels, which is a fifth faster
-/// than channel by channel in place.
+/// The scalar loop, for pixels that vectors leave over and for the baseline. It reads and writes whole pixels, which is
+/// a fifth faster than changing single channels.
 #[inline]
 fn look_up(pixels: &mut [Pixel], table: &LookupTable) {
     for pixel in pixels {

@@ -1,6 +1,7 @@
 //! `threshold`: white if the grey value exceeds a level, otherwise black; alpha is kept.
 //!
-//! The level is converted to an integer on the CPU, so both twins decide alike. `gray` defines the grey value.
+//! The CPU converts the level to an integer, so the WGSL and its CPU twin give the same result. `gray` defines the grey
+//! value.
 
 use vramp_plan::Size;
 
@@ -21,8 +22,8 @@ pub static THRESHOLD: PixelFn = PixelFn {
     ..PixelFn::PLAIN
 };
 
-/// The parameter word of a level, where 1 is full brightness. An integer exceeds `255 level` exactly if it exceeds its
-/// integer part.
+/// The parameter word of a level, where 1 is full brightness. An integer exceeds `255 level` exactly if it exceeds the
+/// integer part of `255 level`.
 pub fn pack(level: f64) -> [u32; 1] {
     [((255.0 * level).floor().clamp(-1.0, 255.0) as i32).cast_unsigned()]
 }

@@ -1,9 +1,9 @@
 //! Bilinear mixes of two neighbours along a row and of two rows, and means of four pixels, in vectors of 16 bits.
 //!
-//! The caller chooses the neighbours, and mixes the pixels that are left over between rows.
+//! The caller chooses the neighbours. It also mixes the pixels at the end of two rows that do not fill a vector.
 //!
-//! Along a row the result is `(a e + b f + 16) >> 5`, between rows `(a e + b f + 2^18) >> 19`, for weights with sum
-//! 4096. Means are rounded half up.
+//! Values a and b are mixed with weights e and f, whose sum is 4096. Along a row the result is `(a e + b f + 16) >> 5`,
+//! between rows `(a e + b f + 2^18) >> 19`. Means are rounded half up.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -19,7 +19,8 @@ use super::wide;
 use super::{Level, LevelKind};
 use crate::picture::Pixel;
 
-/// Pixels mixed at once along a row; callers pass whole groups of this size. `None` if the level has no such loop.
+/// Number of pixels that are mixed at once along a row. Callers pass whole groups of this size. `None` if the level has
+/// no such loop.
 pub(crate) fn group(level: Level) -> Option<usize> {
     match level.0 {
         LevelKind::Baseline => None,
@@ -33,7 +34,7 @@ pub(crate) fn group(level: Level) -> Option<usize> {
 /// The columns of a row to be mixed, in whole groups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BilinearColumns<'a> {
-    /// For each group, the start of its window: twice as many pixels of the row as the group has.
+    /// For each group, the start of its window in the row. A window has twice as many pixels as a group.
     pub windows: &'a [u32],
     /// For each column, the positions of both neighbours in the window.
     pub neighbours: &'a [[u32; 2]],
@@ -54,7 +55,7 @@ pub(crate) fn along(level: Level, row: &[u8], columns: BilinearColumns<'_>, mixe
     }
 }
 
-/// Mixes whole vectors of two rows, from the left, and returns the number of values done.
+/// Mixes whole vectors of two rows, from the left. Returns the number of values that were computed.
 pub(crate) fn down(level: Level, top: &[u16], bottom: &[u16], weights: u32, levels: &mut [u8]) -> usize {
     match level.0 {
         LevelKind::Baseline => 0,
@@ -67,7 +68,8 @@ pub(crate) fn down(level: Level, top: &[u16], bottom: &[u16], weights: u32, leve
     }
 }
 
-/// Means of two pixels in each of two rows, in whole vectors from the left. Returns the number of pixels done.
+/// Computes means of four pixels, two in each row, in whole vectors from the left. Returns the number of pixels that
+/// were computed.
 pub(crate) fn halve(level: Level, top: &[Pixel], bottom: &[Pixel], pixels: &mut [Pixel]) -> usize {
     match level.0 {
         LevelKind::Baseline => 0,
@@ -88,7 +90,7 @@ mod x86 {
         use crate::simd::bilinear::BilinearColumns;
 
         fn along(row: &[u8], columns: BilinearColumns<'_>, mixed: &mut [u16]) {
-            // Interleaves the channels of both neighbours; 16 bytes are two pixels.
+            // Interleaves the channels of two neighbours. 16 bytes hold two pairs of neighbours.
             let beside = v::repeat(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
             let (zero, half) = (v::zero(), v::all_32(16));
             let neighbours = columns.neighbours.as_flattened().as_chunks::<{ v::BYTES / 4 }>().0;
@@ -118,7 +120,7 @@ mod x86 {
             done
         }
 
-        /// Not a closure: closures are not compiled for these instructions, and would be called.
+        /// Not a closure, because closures are not compiled for these instructions and would not be inlined.
         #[inline]
         fn between(top: &[u16; v::BYTES / 2], bottom: &[u16; v::BYTES / 2], weights: v::Vector) -> v::Vector {
             let (top, bottom, half) = (v::load_16(top), v::load_16(bottom), v::all_32(1 << 18));

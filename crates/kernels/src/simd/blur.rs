@@ -1,7 +1,9 @@
-//! Sums of mirrored taps, along a row and down the columns of two rows at a time, in vectors of 8 and 16 bits.
+//! Sums of mirrored taps for blurs, in vectors of 8-bit and 16-bit values. A pass sums along one row, or down the
+//! columns for two output rows at a time.
 //!
-//! The caller keeps the rows and repeats their borders. Sums are exact. Sums along a row are stored minus 2^15, to be
-//! signed, and in the order in which vectors unpack bytes; the pass down the columns undoes both.
+//! The caller keeps the rows and repeats their borders. Sums are exact. The pass along a row subtracts 2^15 from each
+//! sum, so that it fits a signed number, and stores sums in the order in which vectors unpack bytes. The pass down the
+//! columns undoes both.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -19,17 +21,18 @@ pub(crate) const FILLED_TO: usize = 128;
 /// The maximum distance of a tap. Wider blurs have too many small weights to gain from this loop.
 const MOST_REACH: usize = 63;
 
-/// Taps whose weights fit: the product of a pair with two values stays within 15 bits, and so does the centre's.
+/// Taps with small weights: the weighted sum of two values at the same distance, and the weighted value of the centre,
+/// stay within 15 bits.
 #[derive(Debug)]
 pub(crate) struct BlurTaps {
     level: Level,
-    /// Distance from the centre in bytes, and the weight repeated four times.
+    /// Distance from the centre in bytes, and the 8-bit weight repeated four times.
     along: [(usize, i32); MOST_REACH],
-    /// The two halves of the centre's weight, alternating.
+    /// Two addends of the centre's weight, as alternating 8-bit weights.
     centre_along: i32,
     count: usize,
-    /// For each pair of rows from the top: their 16-bit weights in the sum for the first row and in that for the
-    /// second.
+    /// For each pair of source rows, from the top: their two 16-bit weights in the sum for the first output row, and in
+    /// the sum for the second output row.
     down: [[i32; 2]; MOST_REACH + 1],
     reach: usize,
 }
@@ -46,7 +49,7 @@ impl BlurTaps {
         {
             return None;
         }
-        // One weight per row, with a zero before the first and after the last.
+        // One weight per row, with a zero before the first weight and after the last.
         let mut weights = [0; 2 * MOST_REACH + 3];
         weights[1 + reach] = centre;
         for tap in pairs {
@@ -72,8 +75,8 @@ impl BlurTaps {
         self.reach
     }
 
-    /// The first pass over a row with `reach` more pixels on both sides. `sums` is padded to [`FILLED_TO`], and the row
-    /// is long enough for all of them.
+    /// The first pass over a row with `reach` more pixels on both sides. `sums` is padded to a multiple of
+    /// [`FILLED_TO`], and the row is long enough for all of these sums.
     pub(crate) fn along(&self, row: &[u8], sums: &mut [u16]) {
         match self.level.0 {
             LevelKind::Baseline => {}
@@ -86,7 +89,8 @@ impl BlurTaps {
         }
     }
 
-    /// The second pass, for two rows below each other. `rows` holds the offsets of the sums of `2 reach + 2` rows.
+    /// The second pass, for two output rows, one below the other. `rows` holds the offsets in `sums` of `2 reach + 2`
+    /// rows.
     pub(crate) fn down(&self, sums: &[u16], rows: &[usize], first: &mut [u8], second: &mut [u8]) {
         match self.level.0 {
             LevelKind::Baseline => {}
@@ -171,7 +175,7 @@ mod x86 {
             first: &mut [u8; v::BYTES],
             second: &mut [u8; v::BYTES],
         ) {
-            // Adds back the offset of the stored sums, and the half for rounding.
+            // Adds what the first pass subtracted from the sums, and the half for rounding.
             let begin = v::all_32((256 << 15) + (1 << 15));
             let (mut one, mut other) = ([begin; 4], [begin; 4]);
             for ([upper, lower], [weights, other_weights]) in rows.iter().zip(&taps.down) {

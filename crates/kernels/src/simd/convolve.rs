@@ -1,7 +1,7 @@
-//! Convolutions with arbitrary taps, in pairs, in vectors of 16 or 32 bits.
+//! Convolutions with arbitrary taps, two taps at a time, in vectors of 16-bit or 32-bit sums.
 //!
-//! The caller keeps the rows and repeats their borders; taps are offsets into them. Sums are exact at either width. A
-//! tap whose weight does not fit 16 bits is split into several. The centre's alpha is kept.
+//! The caller keeps the rows and repeats their borders. Taps are offsets into these rows. Sums are exact in 16 and in
+//! 32 bits. A tap whose weight does not fit 16 bits is split into several taps. The centre's alpha is kept.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -16,10 +16,11 @@ use super::{Level, LevelKind};
 
 /// Rows are padded to a multiple of this at every level.
 pub(crate) const FILLED_TO: usize = 64;
-/// The maximum number of taps: 49, and 257 parts more before 255 times their weights exceed 32 bits.
+/// The maximum number of taps: 49, and 257 more from splitting large weights. With further parts, 255 times the sum of
+/// the weights would exceed 32 bits.
 const MOST_TAPS: usize = 306;
 
-/// Two taps: the offset of each one's first value, and their weights.
+/// Two taps: the offset of the first value of each tap, and the two weights.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TapPair {
     pub(crate) one: u32,
@@ -40,12 +41,12 @@ pub(crate) struct ConvolveTaps {
     pub(crate) bits: u32,
     /// The offset of the centre, whose alpha is kept.
     pub(crate) centre: usize,
-    /// Whether sums fit 16 bits, and weights eight.
+    /// Whether sums fit 16 bits, and weights 8 bits.
     pub(crate) narrow: bool,
 }
 
 impl ConvolveTaps {
-    /// Builds the list from taps: the offset of each one's first value, and its weight.
+    /// Builds the list from taps, each given by the offset of its first value and its weight.
     pub(crate) fn of(
         constant: i32,
         bits: u32,
@@ -71,7 +72,7 @@ impl ConvolveTaps {
     fn push(&mut self, at: u32, weight: i16) {
         let pair = &mut self.pairs[self.count / 2];
         if self.count.is_multiple_of(2) {
-            // A pair always reads both taps; the second reads the same place with weight 0.
+            // A pair always reads two taps. A missing second tap reads the first tap's values with weight 0.
             *pair = TapPair { one: at, other: at, weights: [weight, 0], bytes: 0 };
         } else {
             (pair.other, pair.weights[1]) = (at, weight);
@@ -80,7 +81,7 @@ impl ConvolveTaps {
         self.count += 1;
     }
 
-    /// The taps in pairs. If their number is odd, the last one's partner has weight 0.
+    /// The taps in pairs. If the number of taps is odd, the last pair's second weight is 0.
     pub(crate) fn pairs(&self) -> &[TapPair] {
         &self.pairs[..self.count.div_ceil(2)]
     }

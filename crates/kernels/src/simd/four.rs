@@ -1,10 +1,12 @@
-//! Weighted sums of four, for many pixels at once: four neighbours in an image, or four entries of a colour table.
+//! Weighted sums of four values for many pixels at once: of four neighbours in an image, or of four entries of a colour
+//! table.
 //!
-//! Values from arbitrary positions are fetched one by one, then summed in pairs of 16-bit numbers, which vectors
-//! multiply and add in one step. The caller chooses positions and weights.
+//! Values from arbitrary positions are fetched one by one. Their 16-bit numbers are then summed in pairs, because one
+//! vector instruction multiplies both numbers of a pair and adds the products. The caller chooses positions and
+//! weights.
 //!
-//! Invariants: positions are checked together before the first is read. Weights have the sum 16384. Sums have 32 bits,
-//! are rounded half up and clamped to 0..=255.
+//! Invariants: all positions are checked before the first value is read. The four weights have the sum 16384. Sums have
+//! 32 bits, and are rounded half up and clamped to 0..=255.
 
 #![expect(
     unsafe_code,
@@ -22,11 +24,11 @@ pub(crate) const AT_ONCE: usize = 64;
 /// The four neighbours of each of [`AT_ONCE`] pixels.
 #[derive(Debug)]
 pub(crate) struct NeighbourTaps {
-    /// Two adjacent pixels, the left one in the lower half.
+    /// The upper two neighbours, with the left one in the lower half.
     pub(crate) top: [u64; AT_ONCE],
-    /// The two below.
+    /// The lower two neighbours, with the left one in the lower half.
     pub(crate) bottom: [u64; AT_ONCE],
-    /// Their weights, 16 bits each: of the upper two, then of the lower two.
+    /// The weights in 16 bits each: two of the upper neighbours, then two of the lower.
     pub(crate) weights: [[u32; 2]; AT_ONCE],
 }
 
@@ -35,7 +37,7 @@ pub(crate) struct NeighbourTaps {
 pub(crate) struct Entries {
     /// Red, green, blue and zero, as signed 16-bit numbers.
     pub(crate) entries: [[u64; AT_ONCE]; 4],
-    /// The weights of the four, 16 bits each.
+    /// The weights of the four entries, in 16 bits each.
     pub(crate) weights: [[u32; 2]; AT_ONCE],
 }
 
@@ -96,7 +98,7 @@ impl Entries {
     }
 }
 
-/// Mixes all of `pixels`, at most [`AT_ONCE`], from the first taps.
+/// Computes all of `pixels`, at most [`AT_ONCE`], from as many taps.
 pub(crate) fn mix(level: Level, taps: &NeighbourTaps, pixels: &mut [Pixel]) {
     let done = match level.0 {
         super::LevelKind::Baseline => 0,
@@ -110,7 +112,7 @@ pub(crate) fn mix(level: Level, taps: &NeighbourTaps, pixels: &mut [Pixel]) {
     level.run(PlainMix { taps, done, pixels });
 }
 
-/// Mixes red, green and blue of all of `pixels`, from entries with this many fraction bits. Alpha is kept.
+/// Computes red, green and blue of all of `pixels`, from entries with this many fraction bits. Alpha is kept.
 pub(crate) fn mix_entries(level: Level, entries: &Entries, fraction_bits: u32, pixels: &mut [Pixel]) {
     let shift = WEIGHT_BITS + fraction_bits;
     let done = match level.0 {
@@ -182,10 +184,11 @@ impl Loop for MixEntries<'_> {
     }
 }
 
-/// Pixels that compilers mix together. Vector loops stop at a multiple of it.
+/// Pixels that the scalar loops compute at once, so that compilers vectorise them. Vector loops compute a multiple of
+/// this number.
 const GROUP: usize = 8;
 
-/// The inputs of one group, with a weight for every channel.
+/// The inputs of one group of pixels, with the weights repeated for every channel.
 #[derive(Default)]
 struct Four {
     taps: [[[i16; 4]; GROUP]; 4],
@@ -231,7 +234,7 @@ mod x86 {
 
         fn mix(taps: &NeighbourTaps, pixels: &mut [Pixel]) -> usize {
             let (zero, half) = (v::zero(), v::all_32(1 << (WEIGHT_BITS - 1)));
-            // Interleaves the channels of two adjacent pixels, twice.
+            // Interleaves the channels of two adjacent pixels, for two such pairs.
             let turn = v::repeat(_mm_setr_epi32(0x0501_0400, 0x0703_0602, 0x0d09_0c08, 0x0f0b_0e0a));
             let (groups, _) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
             let (tops, _) = taps.top.as_chunks::<{ v::BYTES / 8 }>();
@@ -239,7 +242,7 @@ mod x86 {
             let (weights, _) = taps.weights.as_flattened().as_chunks::<{ v::BYTES / 4 }>();
             let mut done = 0;
             for (at, group) in groups.iter_mut().enumerate() {
-                // No `map` here: the function it calls would not be inlined.
+                // No `map` here: the closure would not be inlined.
                 let mut levels = [zero; 2];
                 for (levels, at) in levels.iter_mut().zip(2 * at..) {
                     let top = v::shuffle_8(v::load_64(&tops[at]), turn);
@@ -283,7 +286,7 @@ mod x86 {
                     *levels = v::pack_32(v::shift_by_32(one, count), v::shift_by_32(other, count));
                 }
                 let group = group.as_flattened_mut().first_chunk_mut().expect("four bytes to a pixel");
-                // Entries are zero where alpha is, and half a level of zero rounds to zero.
+                // Entries have a zero in place of alpha, which is still zero after rounding.
                 let kept = v::and(v::load(group), alpha);
                 v::store(group, v::xor(kept, v::in_turns(v::pack_16(levels[0], levels[1]))));
                 done += v::BYTES / 4;
@@ -291,7 +294,8 @@ mod x86 {
             done
         }
 
-        /// Spreads each pair of weights of two pixels to all channels: the first pixel's two pairs, then the second's.
+        /// Repeats each pair of weights for all channels: the two pairs of the first pixel, then those of the second
+        /// pixel.
         #[inline]
         fn spread(weights: v::Vector) -> [v::Vector; 4] {
             [

@@ -1,7 +1,7 @@
 //! Grey values of many pixels at once, as grey pixels or as black and white.
 //!
-//! The result is `(9798 r + 19235 g + 3735 b + 16384) >> 15`, summed in pairs of 16-bit numbers. Alpha is kept. The
-//! caller computes the pixels that are left over.
+//! The result is `(9798 r + 19235 g + 3735 b + 16384) >> 15`. Products of 16-bit numbers are added in pairs. Alpha is
+//! kept. The caller computes the pixels that are left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -64,7 +64,8 @@ mod x86 {
 
         fn black_or_white(pixels: &mut [Pixel], black: i32) -> &mut [Pixel] {
             let alpha = v::all_32(0xff00_0000_u32.cast_signed());
-            // The difference is negative if a sum exceeds the black ones; spreading its sign gives all ones.
+            // The difference is negative if the sum exceeds the greatest sum of a black pixel. Copying the sign to all
+            // bits then gives white.
             let most = v::all_32(((black + 1) << 15) - 1);
             let (groups, rest) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
             for group in groups {
@@ -76,7 +77,7 @@ mod x86 {
             rest
         }
 
-        /// Sums with fifteen fraction bits and the half for rounding.
+        /// Grey values with fifteen fraction bits, including the half for rounding.
         #[inline]
         fn sums(c: v::Vector) -> v::Vector {
             let lower_halves = v::all_32(0x00ff_00ff);

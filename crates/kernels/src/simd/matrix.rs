@@ -1,8 +1,8 @@
 //! Colour matrices with factors that fit 16 bits, for many pixels at once.
 //!
-//! Channels are multiplied and added in pairs of 16-bit numbers, which vectors do in one step. Sums have 32 bits, of
-//! which the twelve lowest are cut off; the rest is clamped to 0..=255. The caller computes the pixels that are left
-//! over.
+//! One vector instruction multiplies two 16-bit channels by their factors and adds the products. Sums have 32 bits.
+//! Their twelve lowest bits are cut off, and the rest is clamped to 0..=255. The caller computes the pixels that are
+//! left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -17,12 +17,13 @@ use crate::picture::Pixel;
 
 use super::Level;
 
-/// A matrix in pairs: for each channel, the factors of red and blue, those of green and alpha, and the constant.
+/// A matrix in pairs: for each channel, the factors of red and blue in one word, those of green and alpha in the next,
+/// and the constant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pairs([[i32; 3]; 4]);
 
 impl Pairs {
-    /// Converts rows of five. Returns `None` if a factor does not fit 16 bits.
+    /// Converts a matrix with four rows of five numbers. Returns `None` if a factor does not fit 16 bits.
     pub(crate) fn of(m: &[i32; 20]) -> Option<Pairs> {
         let fits = |row: &[i32]| row[..4].iter().all(|factor| i16::try_from(*factor).is_ok());
         let pair = |low: i32, high: i32| (high << 16) | (low & 0xffff);
@@ -54,7 +55,7 @@ mod x86 {
         fn sum<'a>(pixels: &'a mut [Pixel], pairs: &Pairs) -> &'a mut [Pixel] {
             let factors = pairs.0.map(|row| row.map(|v| v::all_32(v)));
             let lower_halves = v::all_32(0x00ff_00ff);
-            // From four reds, four greens, four blues and four alphas to four pixels.
+            // Reorders four reds, four greens, four blues and four alphas into four pixels.
             let turn = v::repeat(_mm_setr_epi32(0x0c08_0400, 0x0d09_0501, 0x0e0a_0602, 0x0f0b_0703));
             let (groups, rest) = pixels.as_chunks_mut::<{ v::BYTES / 4 }>();
             for group in groups {

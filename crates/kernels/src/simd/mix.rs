@@ -1,7 +1,7 @@
 //! Mixes of two rows of values by an amount with fourteen fraction bits.
 //!
-//! The result is `a + (((b - a) t + 8192) >> 14)` for t in 0..=16384. It uses the multiplication that rounds, which
-//! compilers do not find. The caller mixes the values that are left over.
+//! The result is `a + (((b - a) t + 8192) >> 14)` for t in 0..=16384. The loop uses an instruction that multiplies and
+//! rounds, which compilers do not generate by themselves. The caller mixes the values that are left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -14,9 +14,10 @@
 
 use super::Level;
 
-/// Mixes whole vectors of values into `a`, from the left, and returns the rest of both.
+/// Mixes whole vectors of values into `a`, from the left, and returns the rest of both rows.
 pub(crate) fn mix<'a, 'b>(level: Level, a: &'a mut [u8], b: &'b [u8], t: i32) -> (&'a mut [u8], &'b [u8]) {
-    // The instruction computes `(x y + 2^14) >> 15`. With a - b and -2t, which fit 16 bits, that is the same.
+    // The instruction computes `(x y + 2^14) >> 15`. For x = a - b and y = -2t, which fit 16 bits, this is the rounded
+    // product in the result.
     let twice = (-2 * t.clamp(0, 1 << 14)) as i16;
     match level.0 {
         super::LevelKind::Baseline => (a, b),

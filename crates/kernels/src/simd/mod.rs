@@ -1,14 +1,13 @@
-//! Levels of vector instructions, and loops that are compiled once for each of them.
+//! Levels of vector instructions, and loops that are compiled once for each level.
 //!
-//! The levels are the baseline (SSE2, NEON) and on x86-64 AVX2, AVX-512, and AVX-512 with byte permutations. On aarch64
-//! the baseline has NEON and is the only level. The machine is queried once. All levels give the same bytes.
+//! x86-64 has four levels: the baseline (SSE2), AVX2, AVX-512, and AVX-512 with byte permutations. aarch64 has only the
+//! baseline (NEON). The program detects the machine's level once. All levels give the same bytes.
 //!
-//! Safety: a [`Level`] above the baseline can only be obtained from that query. Holding one is therefore the permission
-//! to use its instructions, and the few `unsafe` calls rest on that.
+//! Safety: only the detection creates a [`Level`] above the baseline. A `Level` is therefore proof that the machine has
+//! its instructions, and the `unsafe` calls rely on that.
 //!
 //! Most loops are plain Rust behind [`Level::run`]. Only loops that compilers do not vectorise well are written by
-//! hand: byte tables, colour matrices, grey, mixes of two and of four, sums of taps, luma and chroma, transposed tiles,
-//! and pixels picked from a row. Each of them has a scalar twin.
+//! hand, one submodule for each kind of loop. Each of these loops has a scalar twin.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -40,7 +39,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(LevelKind);
 
-/// Private: constructing one would permit calling instructions that the machine does not have.
+/// Private, because constructing a `LevelKind` would permit calls of instructions that the machine does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LevelKind {
     Baseline,
@@ -56,7 +55,7 @@ impl Level {
     /// The instructions that every machine of this architecture has: SSE2 on `x86_64`, NEON on aarch64.
     pub const BASELINE: Level = Level(LevelKind::Baseline);
 
-    /// The highest level of this machine. The machine is queried once.
+    /// The highest level of this machine. It is detected once.
     pub fn detected() -> Level {
         static DETECTED: OnceLock<Level> = OnceLock::new();
         *DETECTED.get_or_init(detect)
@@ -86,9 +85,9 @@ impl Level {
         }
     }
 
-    /// Calls a closure that is compiled for this level: once each for 512-bit vectors, for 256-bit vectors and for the
-    /// baseline. Use [`vectorised!`](crate::vectorised), which marks the closure `#[inline(always)]`. Without that mark
-    /// it is called from three places, inlined into none, and runs with the baseline's vectors.
+    /// Calls a closure once, with vectors of this level. The closure is compiled three times: for 512-bit vectors, for
+    /// 256-bit vectors and for the baseline. Use [`vectorised!`](crate::vectorised), which marks the closure
+    /// `#[inline(always)]`. Without this mark the closure may be compiled only once, for the baseline.
     #[inline]
     pub fn call<R>(self, this: impl FnOnce() -> R) -> R {
         match self.0 {
@@ -96,7 +95,7 @@ impl Level {
             // SAFETY: a level exists only if `detect` has found all of its instructions.
             #[cfg(target_arch = "x86_64")]
             LevelKind::Avx2 => unsafe { call_avx2(this) },
-            // SAFETY: as above; each level has the instructions of those below it.
+            // SAFETY: as above. Each level has the instructions of all levels below it.
             #[cfg(target_arch = "x86_64")]
             LevelKind::Avx512 | LevelKind::Avx512Bytes => unsafe { call_avx512(this) },
         }
@@ -117,12 +116,14 @@ impl fmt::Display for Level {
     }
 }
 
-/// Evaluates an expression with the widest vectors that this machine has: the expression is compiled once for each width,
-/// and the detected [`Level`] chooses.
+/// Evaluates an expression with the widest vectors that this machine has. The expression is compiled once for each
+/// width, and the detected [`Level`] determines which of the versions runs.
 ///
-/// Everything that the expression calls must be `#[inline(always)]`, or it runs with the baseline's vectors.
+/// Every function that the expression calls must be `#[inline(always)]`. Other functions run with the baseline's
+/// vectors.
 ///
-/// `vectorised!(FUSED => ...)` names a constant that the expression may use: whether multiply and add are one instruction.
+/// `vectorised!(FUSED => ...)` names a constant that the expression may use: whether one instruction can multiply and
+/// add.
 ///
 /// ```
 /// let mut values = [1.0_f32; 100];
@@ -155,8 +156,8 @@ macro_rules! vectorised {
     };
 }
 
-/// A loop with its operands. `run` and everything it calls must be `#[inline(always)]`: it becomes part of the function
-/// that is compiled for a level, and is vectorised for it.
+/// A loop with its operands. `run` and every function that it calls must be `#[inline(always)]`, so that they become
+/// part of the function that is compiled for a level.
 pub(crate) trait Loop {
     fn run(self);
 }
@@ -167,7 +168,7 @@ pub(crate) fn ask_for(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     for line in bytes.chunks(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch may name any address, and this one is within the slice.
+        // SAFETY: a prefetch may name any address, and this address is within the slice.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -179,7 +180,7 @@ fn detect() -> Level {
     Level::BASELINE
 }
 
-// The lists of instructions appear twice, here and at the functions below, because attributes take no constants.
+// The lists of CPU features appear twice, in `detect` and at the functions below, because attributes take no constants.
 
 #[cfg(target_arch = "x86_64")]
 fn detect() -> Level {

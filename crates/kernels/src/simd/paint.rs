@@ -1,10 +1,10 @@
-//! Pixels from luma and chroma, many at once, in 16-bit numbers with even and odd pixels separated.
+//! Many pixels at once from luma and chroma, in 16-bit numbers, with even and odd pixels in separate vectors.
 //!
 //! Every pixel equals the result of `YuvToRgb::pixel`. The caller computes the pixels that are left over, and rows
 //! shorter than a vector.
 //!
-//! Loops pass no closures to other functions: such calls are not inlined, because the callee is compiled for the
-//! baseline (from i420 4.8 instead of 0.7 ms).
+//! The loops pass no closures to other functions. Such calls would not be inlined, because the callee is compiled for
+//! the baseline: with closures, a frame in i420 took 4.8 instead of 0.7 ms.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -20,20 +20,21 @@ use crate::stored::way::YuvToRgb;
 
 use super::Level;
 
-/// The chroma of a row of luma, u and v.
+/// The chroma of a row, as u and v.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ChromaRow<'a> {
     /// Neutral everywhere.
     None,
     /// As wide as luma.
     Full([&'a [u8]; 2]),
-    /// Half as wide, at four times its value, with one more element at both ends.
+    /// Half as wide as luma, at four times its value, with one more element at both ends.
     Halves([&'a [u16]; 2]),
-    /// Like `Halves`, but sited on even pixels instead of between two.
+    /// Like `Halves`, but sited on even pixels instead of between an even and an odd pixel.
     Firsts([&'a [u16]; 2]),
 }
 
-/// Computes whole vectors of pixels, from the left. Returns the number of pixels done: an even number, or all.
+/// Computes whole vectors of pixels, from the left. Returns the number of pixels that were computed: an even number, or
+/// all.
 pub(crate) fn paint(level: Level, up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
@@ -79,7 +80,7 @@ mod x86 {
             }
         }
 
-        /// Chroma at even and at odd pixels, as the distance from the middle scaled to 16 bits.
+        /// Chroma of even and of odd pixels, as distances from the middle, scaled to 16 bits.
         #[inline]
         fn full(plane: &[u8], at: usize) -> [v::Vector; 2] {
             let c = v::permute_32(v::load(plane[at..].first_chunk().expect("as wide as luma")), &v::APART);

@@ -1,7 +1,7 @@
 //! Pixels picked from a row: those of the given columns, placed next to each other.
 //!
-//! Vector permutations pick many pixels at once if the columns ascend and are close together. All others are picked one
-//! by one.
+//! Vector permutations pick many pixels at once if none of their columns is left of the first or far to its right.
+//! Other pixels are picked one by one.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -12,7 +12,8 @@ use crate::picture::Pixel;
 
 use super::Level;
 
-/// Picks a pixel for each column: 1.2 ms from 2560x1440 to 1920x1080, 1.5 ms one by one.
+/// Picks a pixel for each column. Scaling 2560x1440 to 1920x1080 takes 1.2 ms, and 1.5 ms if pixels are picked one by
+/// one.
 pub(crate) fn pick(level: Level, from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
     match level.0 {
         super::LevelKind::Baseline => one_by_one(from, columns, to),
@@ -49,7 +50,7 @@ mod x86 {
     pub(super) fn by_sixteens(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<16>(), to.as_chunks_mut::<16>());
         for (columns, to) in groups.iter().zip(made) {
-            // A column to the left of the first wraps around to a large number, and is rejected.
+            // For a column to the left of the first, the difference wraps around to a large number and is rejected.
             let places = avx512::sub_32(avx512::load_32(columns), avx512::all_32(columns[0].cast_signed()));
             let inside = _mm512_cmplt_epu32_mask(places, avx512::all_32(32)) == u16::MAX;
             let Some(near) = near::<32>(from, columns[0]).filter(|_| inside) else {
@@ -63,7 +64,8 @@ mod x86 {
         one_by_one(from, rest, left);
     }
 
-    /// Picks eight pixels out of the 16 that start at the first column: from each half, then selected by a comparison.
+    /// Picks eight pixels out of the 16 that start at the first column. It picks from both halves of the 16, and a
+    /// comparison selects the right half for each pixel.
     #[target_feature(enable = "avx2")]
     pub(super) fn by_eights(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<8>(), to.as_chunks_mut::<8>());

@@ -1,4 +1,5 @@
-//! Both passes of `resample` in vectors, for narrow weights: sums of taps whose positions differ for each pixel.
+//! The two passes of `resample` in vectors, for narrow weights: weighted sums whose taps have different positions for
+//! each pixel.
 //!
 //! The caller keeps the rows and computes the weights. Sums are exact, in 32 bits. The intermediate is signed and in
 //! the order of pixels.
@@ -19,9 +20,9 @@ pub(crate) fn suits(level: Level) -> bool {
     level.0 != LevelKind::Baseline
 }
 
-/// The first pass over four rows of one length. `columns` holds for each column the pixel at which its taps begin, and
-/// words of two weights each. Rows begin with pixel `before`. They are padded so that whole groups of four pixels can
-/// be read; `sums` is padded to an even number of columns.
+/// The first pass over four rows of equal length. `columns` holds the pixel at which the taps of each column begin, and
+/// the weights of each column, two per word. Rows begin with pixel `before` and are padded so that whole groups of four
+/// pixels can be read. `sums` is padded to an even number of columns.
 pub(crate) fn along(
     level: Level,
     rows: &[&[u8]; 4],
@@ -40,8 +41,8 @@ pub(crate) fn along(
     }
 }
 
-/// The second pass over a row. `rows` holds the offsets of the sums of two rows for each word of weights. They are
-/// padded to whole vectors.
+/// The second pass for one output row. For each word of two weights, `rows` holds the offsets of two rows in `sums`.
+/// Rows of sums are padded to whole vectors.
 pub(crate) fn down(level: Level, sums: &[u16], rows: &[usize], weights: &[u32], values: &mut [u8]) {
     match level.0 {
         LevelKind::Baseline => {}
@@ -58,7 +59,7 @@ pub(crate) fn down(level: Level, sums: &[u16], rows: &[usize], weights: &[u32], 
 mod x86 {
     use std::arch::x86_64::{__m128i, _mm_setr_epi8};
 
-    /// A shuffle that interleaves two of four pixels, channel by channel, in 16 bits.
+    /// A shuffle that interleaves the channels of two out of four pixels, and widens them to 16 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn pair(at: i8) -> __m128i {
@@ -75,8 +76,8 @@ mod x86 {
             let words = (weights.len() / starts.len().max(1)).max(1);
             let halves = [v::repeat(super::pair(0)), v::repeat(super::pair(8))];
             let mut even = [v::zero(); v::FOUR_ROWS];
-            // `one_column` is called at one place only, so that it is inlined: two columns per iteration took twice as
-            // long.
+            // `one_column` is called at only one place, so that it is inlined. With two columns per iteration, and so
+            // two calls, the loop took twice as long.
             for (at, (start, weights)) in starts.iter().zip(weights.chunks_exact(words)).enumerate() {
                 let mut one = one_column(rows, 4 * (*start as usize - before), weights, halves);
                 if at % 2 == 0 {

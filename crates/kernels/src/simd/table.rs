@@ -1,4 +1,4 @@
-//! Byte tables: red, green and blue of many pixels looked up at once, by permutations of parts of the table.
+//! Byte tables: looks up red, green and blue of many pixels at once, by permuting parts of the table.
 //!
 //! Alpha is kept. The caller looks up the pixels that are left over.
 
@@ -41,7 +41,8 @@ mod x86 {
     /// A mask of the red, green and blue bytes.
     const COLORS: u64 = 0x7777_7777_7777_7777;
 
-    /// Two permutations look up an entry in each half of the table, and the highest bit selects one.
+    /// Two permutations look up one entry in each half of the table, and the index's highest bit selects one of the
+    /// two.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     pub(super) fn by_halves<'a>(pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
         let quarters = table.as_chunks::<64>().0;
@@ -59,8 +60,9 @@ mod x86 {
         rest
     }
 
-    /// Sixteen permutations of sixteen entries. Each holds the XOR with the entry 16 below, so that the XOR of all that
-    /// apply is the right entry. An index that has become negative stays negative, and looks up zeros.
+    /// Sixteen permutations look up in sixteen entries each, eight for each half of the table. An entry holds the XOR
+    /// of the table's entry and the entry 16 before it, so that the XOR of all lookups is the table's entry. The index
+    /// decreases by 16 after each lookup. Once it is negative, it stays negative and looks up zeros.
     #[target_feature(enable = "avx2")]
     pub(super) fn by_sixteens<'a>(pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
         let mut steps = [[0; 32]; 16];

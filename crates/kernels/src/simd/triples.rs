@@ -1,6 +1,7 @@
-//! Conversion between pixels of three bytes and of four, many at once.
+//! Conversion between pixels of three bytes and pixels of four bytes, many at once.
 //!
-//! Alpha is dropped in one direction and 255 in the other. The caller converts the pixels that are left over.
+//! The conversion to three bytes drops alpha. The conversion to four bytes sets alpha to 255. The caller converts the
+//! pixels that are left over.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -15,7 +16,7 @@ use crate::picture::Pixel;
 
 use super::Level;
 
-/// Converts whole vectors, from the left. Returns the number of pixels done.
+/// Converts whole vectors, from the left. Returns the number of pixels that were converted.
 pub(crate) fn to_pixels(level: Level, triples: &[u8], into: &mut [Pixel]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
@@ -65,7 +66,7 @@ mod x86 {
         fn from_pixels(pixels: &[Pixel], into: &mut [u8]) -> usize {
             let turn = v::repeat(_mm_setr_epi32(0x0402_0100, 0x0908_0605, 0x0e0d_0c0a, -1));
             let mut done = 0;
-            // Writes a whole vector. The next one overwrites its last quarter.
+            // Writes a whole vector. The next iteration overwrites the last quarter of it.
             for group in pixels.as_chunks::<{ v::BYTES / 4 }>().0 {
                 let Some(to) = into[3 * done..].first_chunk_mut() else { break };
                 let c = v::load(group.as_flattened().first_chunk().expect("four bytes to a pixel"));

@@ -1,8 +1,8 @@
-//! Luma, and chroma of full or half the width, from many pixels at once.
+//! Computes luma, and chroma of full or half the width, from many pixels at once.
 //!
-//! Channels are multiplied and added in pairs of 16-bit numbers, which vectors do in one step. Sums have 32 bits, of
-//! which 15 are cut off, or 17 if four pixels are summed; the rest is clamped to 0..=255. The caller computes the
-//! pixels that are left over, and rows shorter than a vector.
+//! One vector instruction multiplies two 16-bit channels by their factors and adds the products. Sums have 32 bits.
+//! Their lowest 15 bits are cut off, or 17 bits if four pixels are summed, and the rest is clamped to 0..=255. The
+//! caller computes the pixels that are left over, and rows shorter than a vector.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -25,7 +25,7 @@ pub(crate) struct Weights {
     pub(crate) bias: i32,
 }
 
-/// Computes a weighted sum per pixel. Returns the number of pixels done: none or all.
+/// Computes a weighted sum of the channels of each pixel. Returns the number of pixels that were used: none or all.
 pub(crate) fn weigh(level: Level, weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,
@@ -82,7 +82,7 @@ mod x86 {
         use crate::stored::way::RgbToYuv;
 
         fn weigh(weights: Weights, pixels: &[Pixel], into: &mut [u8]) -> usize {
-            // The last vector starts where it just fits, so some pixels are computed twice.
+            // The last vector ends with the last pixel, so some pixels are computed twice.
             let Some(last) = pixels.len().checked_sub(v::BYTES) else { return 0 };
             let [r, g, b] = weights.factors;
             let (even, odd) = (v::all_32(pair(r, b)), v::all_32(pair(g, 0)));
@@ -120,7 +120,7 @@ mod x86 {
             let Some(last) = rows[0].len().checked_sub(v::BYTES) else { return 0 };
             let last = last & !1;
             let factors = chroma_factors(down);
-            // From eight pairs to eight of u and eight of v.
+            // Reorders eight pairs of u and v into eight u and eight v.
             let turn = v::repeat(_mm_setr_epi32(0x0604_0200, 0x0e0c_0a08, 0x0705_0301, 0x0f0d_0b09));
             let mut at = 0;
             loop {
@@ -136,7 +136,8 @@ mod x86 {
             }
         }
 
-        /// Factors of red and blue, then of green and zero, alternating: for u and for v.
+        /// The factors for u, and those for v. Each vector alternates between the factors of red and blue, and of green
+        /// and zero.
         #[inline]
         fn chroma_factors(down: &RgbToYuv) -> [v::Vector; 2] {
             [down.u, down.v].map(|[r, g, b]| {
@@ -149,7 +150,7 @@ mod x86 {
         #[inline]
         fn chroma(rows: [&[Pixel]; 2], at: usize, factors: &[v::Vector; 2]) -> v::Vector {
             let (upper, lower) = (quarters(rows[0], at), quarters(rows[1], at));
-            // Two reds, two blues, two greens, two alphas.
+            // Reorders two pixels into two reds, two blues, two greens, two alphas.
             let turn = v::repeat(_mm_setr_epi32(0x0602_0400, 0x0703_0501, 0x0e0a_0c08, 0x0f0b_0d09));
             let (ones, bias) = (v::all_16(0x0101), v::all_32(CHROMA_BIAS));
             let mut four = upper;
@@ -157,8 +158,8 @@ mod x86 {
                 let above = v::madd_8(v::shuffle_8(upper[i], turn), ones);
                 let sums = v::add_16(above, v::madd_8(v::shuffle_8(lower[i], turn), ones));
                 let (u, w) = (v::madd_16(sums, factors[0]), v::madd_16(sums, factors[1]));
-                // Red and blue of u are summed in even lanes, green in odd ones. Both are added in the even lanes,
-                // those of v in the odd ones.
+                // Even lanes hold the sum of red and blue, odd lanes that of green. For u the two are added in even
+                // lanes, for v in odd lanes.
                 let u = v::add_32(u, v::shift_right_64(u, 32));
                 let w = v::add_32(w, v::shift_left_64(w, 32));
                 four[i] = v::shift_32(v::add_32(v::by_turns_32(u, w), bias), 17);
@@ -173,7 +174,7 @@ mod x86 {
             [v::load(&quarters[0]), v::load(&quarters[1]), v::load(&quarters[2]), v::load(&quarters[3])]
         }
 
-        /// The lowest bytes of four vectors, concatenated and clamped.
+        /// Clamps the elements of four vectors to bytes, and concatenates them.
         #[inline]
         fn levels(four: [v::Vector; 4]) -> v::Vector {
             let low = v::pack_32(four[0], four[1]);

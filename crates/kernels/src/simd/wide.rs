@@ -1,8 +1,8 @@
-//! One set of names for vectors of 256 and 512 bits, so that a loop is written once for both.
+//! One set of names for vectors of 256 and 512 bits, so that a loop is written once for both widths.
 //!
-//! All pointers of this crate are here: loads and stores touch exactly the bytes of an array. Each function is one
-//! instruction or a fixed sequence. `unpack` and `pack` work within 16-byte lanes and are inverse to each other. The
-//! number in a name is the width in bits of the elements.
+//! Only this module accesses memory through pointers. Its loads and stores access exactly the bytes of an array. Each
+//! function is one instruction or a fixed sequence of instructions. `unpack` and `pack` work within 16-byte lanes and
+//! are inverse to each other. The number in a name is the width of the elements in bits.
 
 #![expect(unsafe_code, reason = "the intrinsics that read and write memory take pointers")]
 
@@ -343,7 +343,7 @@ pub(super) mod avx512 {
     }
 }
 
-/// Declares orders of `N` groups of four bytes.
+/// Declares functions that return an order of `N` groups of four bytes.
 macro_rules! orders {
     ($($(#[$meta:meta])* $name:ident: |$at:ident, $lanes:ident| $from:expr;)*) => {
         $($(#[$meta])*
@@ -361,14 +361,14 @@ macro_rules! orders {
 }
 
 orders! {
-    /// Spreads groups over the 16-byte lanes, so that `unpack` leaves pixels in their order.
+    /// Distributes groups over the 16-byte lanes, so that pixels are in their original order after `unpack`.
     apart: |at, lanes| at % 4 * lanes + at / 4;
-    /// Undoes the order that two `pack` steps give four vectors.
+    /// Restores the order of four vectors after two `pack` steps.
     together: |at, lanes| at % lanes * 4 + at / lanes;
-    /// The first eight bytes of each lane, then the others.
+    /// The first eight bytes of each lane, then the last eight bytes of each lane.
     halves: |at, lanes| (at % (2 * lanes)) / 2 * 4 + at / (2 * lanes) * 2 + at % 2;
     /// The first three groups of each lane, concatenated.
     thirds: |at, lanes| if at < 3 * lanes { at / 3 * 4 + at % 3 } else { 3 };
-    /// Three groups to each lane.
+    /// Puts three groups into each lane.
     fourths: |at, _lanes| if at % 4 < 3 { at / 4 * 3 + at % 4 } else { 0 };
 }

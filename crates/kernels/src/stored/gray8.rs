@@ -1,4 +1,4 @@
-//! `gray8`: luma only. Reading it gives opaque grey pixels.
+//! `gray8`: luma only. Reading gives opaque grey pixels.
 
 use vramp_plan::Format;
 

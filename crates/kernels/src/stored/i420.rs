@@ -1,4 +1,4 @@
-//! `i420`: luma, then two planes of chroma of half the width and height, rounded up for odd sizes.
+//! `i420`: one plane of luma, then two planes of chroma with half the width and height, rounded up for odd sizes.
 
 use vramp_plan::Format;
 

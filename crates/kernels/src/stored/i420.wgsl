@@ -14,11 +14,11 @@ fn i420_between(k: u32, plane: u32, at: vec2<i32>) -> i32 {
     return across * own + (4 - across) * other;
 }
 
-// Stores eight pixels of two rows: two words of luma per row, one of each chroma.
+// Stores eight pixels of each of two rows: two words of luma per row, one word of u and one of v.
 fn i420_store(block: vec2<i32>, k: u32) {
     let last = frame_size() - vec2<i32>(1);
     let y = 2 * block.y;
-    // A pixel without a neighbour at the border counts twice.
+    // At the border, a pixel without a neighbour counts twice.
     let below = min(y + 1, last.y);
     var chroma = vec2<u32>(0u);
     for (var word = 0; word < 2; word++) {

@@ -1,4 +1,5 @@
-//! `i422`: luma, then two planes of chroma of half the width, rounded up for odd widths. Each row has its own chroma.
+//! `i422`: one plane of luma, then two planes of chroma with half the width, rounded up for odd widths. Each row has
+//! its own chroma.
 
 use vramp_plan::Format;
 

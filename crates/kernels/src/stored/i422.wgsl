@@ -9,7 +9,7 @@ fn i422_between(k: u32, plane: u32, at: vec2<i32>) -> i32 {
     return 12 * near + 4 * stored_level(k, plane, vec2<i32>(way_far(at).x, at.y));
 }
 
-// Stores eight pixels of a row: two words of luma, one of each chroma.
+// Stores eight pixels of a row: two words of luma, one word of u and one of v.
 fn i422_store(block: vec2<i32>, k: u32) {
     let last = frame_size().x - 1;
     var chroma = vec2<u32>(0u);
@@ -19,7 +19,7 @@ fn i422_store(block: vec2<i32>, k: u32) {
             let x = 8 * block.x + 4 * word + 2 * pair;
             if (x <= last) {
                 let a = made(vec2<i32>(x, block.y));
-                // A pixel without a neighbour at the end of a row counts twice.
+                // At the end of a row, a pixel without a neighbour counts twice.
                 let b = made(vec2<i32>(min(x + 1, last), block.y));
                 let second = select(0u, way_luma(b, k), x < last);
                 luma |= (way_luma(a, k) | (second << 8u)) << u32(16 * pair);

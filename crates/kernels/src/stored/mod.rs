@@ -1,18 +1,19 @@
 //! Storage formats other than rgba8, and the conversions from and to pixels.
 //!
 //! A format is described as data: its WGSL, its row functions in both directions, and its parameters. A recipe may read
-//! its source from a format and store its output in one. Reading is the implementation of `load`, so it works for any
-//! head. Storing ends a kernel: each invocation writes a block of whole words, so every pixel is computed once, and any
-//! pair of formats is one dispatch.
+//! its source from a storage format, and store its output in a storage format. Reading implements `load`, so it works
+//! for any head. Storing is the last step of a kernel: each invocation computes and writes a block of pixels that fills
+//! whole words, so every pixel is usually computed once. A conversion between any two formats is one dispatch.
 //!
-//! 4:2:0 chroma is sited as the frame's `Siting` says: centred (420jpeg, the default), on the left pixel (420mpeg2), or
-//! on the left pixel with Cr on the first line of a pair and Cb on the second (420paldv, as mjpegtools and Xiph's tools
-//! define it). Reading interpolates bilinearly between these positions, in quarters per axis. Storing takes the mean of
-//! an area of two by two pixels around the position, so each axis has taps 1 2 1 on a sample or 2 2 between two. The
-//! siting stays with rgba8 frames, so that a stream is converted back to its original siting. 4:2:2 is always centred.
-//! Interlaced 4:2:0 is converted as progressive, and the plan notes it.
+//! The frame's `Siting` determines where 4:2:0 chroma is sited: centred (420jpeg, the default), on the left pixel
+//! (420mpeg2), or on the left pixel with Cr on the first line of a pair and Cb on the second (420paldv, as mjpegtools
+//! and Xiph's tools define it). Reading interpolates bilinearly between these positions, with weights in quarters per
+//! axis. Storing takes the mean of an area of two by two pixels around the position. Along an axis, the weights are
+//! 1-2-1 if the position is on a pixel, and 2-2 if it is between two pixels. rgba8 frames keep the siting of their
+//! source, so that a stream is converted back to its original siting. 4:2:2 is always centred. Interlaced 4:2:0 is
+//! converted like progressive frames, and the plan has a note about it.
 //!
-//! Alpha is 255 after reading and dropped when storing. gray8 is the luma of an image. Bytes that pad a row are zero.
+//! Reading sets alpha to 255, and storing drops it. gray8 is the luma of an image. The bytes that pad a row are zero.
 
 pub(crate) mod pack;
 pub(crate) mod planes;
@@ -37,29 +38,30 @@ use pack::Packing;
 use planes::Planes;
 use unpack::{Between, Unpacking};
 
-/// A storage format with both twins.
+/// A storage format for the GPU and for the CPU.
 #[derive(Debug)]
 pub struct StoredFormat {
-    /// The format. Its name is the prefix of its WGSL functions and the name of both files.
+    /// The format. Its name is the prefix of the WGSL functions, and the name of the `.rs` and `.wgsl` files.
     pub format: Format,
     /// WGSL that defines `fn NAME_load(at: vec2<i32>, k: u32) -> vec4<i32>`, which reads a pixel, and `fn
     /// NAME_store(block: vec2<i32>, k: u32)`, which stores a block of pixels. `stored_level(k, plane, at)` and
     /// `stored_word(k, plane, column, row)` read stored values, `made(at)` computes a pixel to be stored, and `put(k,
     /// plane, column, row, w)` stores a word.
     pub(crate) wgsl: &'static str,
-    /// Width and height of the blocks that are stored: whole words of every plane.
+    /// Width and height in pixels of the blocks that are stored. A block fills whole words of every plane.
     pub(crate) block: [u32; 2],
     /// Computes one row of pixels.
     pub(crate) unpack: fn(&Unpacking<'_>, &mut Between, y: usize, &mut [Pixel]),
-    /// Stores two rows. If only the last row is left, both are the same.
+    /// Stores two rows. If only the last row is left, it is passed twice.
     pub(crate) pack: fn(&Packing, &mut Between, PixelRows<'_>, &mut PlaneRows<'_>, y: usize),
 }
 
-/// Two rows of pixels that are stored together, and their neighbours. At the border a row is its own neighbour.
+/// Two rows of pixels that are stored together, and the rows above and below them. At the border, a row is its own
+/// neighbour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PixelRows<'a> {
     pub(crate) own: [&'a [Pixel]; 2],
-    /// The rows above and below. Only chroma sited on lines reads them.
+    /// The rows above and below, which are read only for chroma that is sited on lines.
     pub(crate) around: [&'a [Pixel]; 2],
 }
 

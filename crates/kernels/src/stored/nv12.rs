@@ -1,4 +1,4 @@
-//! `nv12`: luma, then one plane of 4:2:0 chroma with u and v interleaved. The values are those of i420.
+//! `nv12`: luma, then one plane of 4:2:0 chroma with u and v interleaved. The values are the same as in i420.
 
 use vramp_plan::Format;
 

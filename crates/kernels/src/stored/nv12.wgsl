@@ -16,11 +16,11 @@ fn nv12_pair(k: u32, at: vec2<i32>) -> vec2<i32> {
     return vec2<i32>(vec2<u32>(w, w >> 8u) & vec2<u32>(255u));
 }
 
-// Stores four pixels of two rows: one word of luma per row, and one of chroma.
+// Stores four pixels of each of two rows: one word of luma per row, and one word of chroma.
 fn nv12_store(block: vec2<i32>, k: u32) {
     let last = frame_size() - vec2<i32>(1);
     let y = 2 * block.y;
-    // A pixel without a neighbour at the border counts twice.
+    // At the border, a pixel without a neighbour counts twice.
     let below = min(y + 1, last.y);
     var chroma = 0u;
     var upper = 0u;

@@ -1,10 +1,10 @@
 //! Loops that turn rows of pixels into rows of planes, shared by all formats.
 //!
-//! They compute luma from pixels, and chroma from sums of four pixels. At the end of a row, a pixel without a neighbour
-//! counts twice. Every vector level gives the same bytes.
+//! The loops compute luma from pixels, and chroma from sums of four pixels. At the end of a row, a pixel without a
+//! neighbour counts twice. Every vector level gives the same bytes.
 //!
-//! Factors are constants in the scalar loops, as in `unpack`: to i420 takes 5.4 ms with variables and 1.4 ms with
-//! constants.
+//! Factors are constants in the scalar loops, as in `unpack`: a conversion to i420 takes 5.4 ms with factors in
+//! variables, and 1.4 ms with constants.
 
 use crate::picture::Pixel;
 use crate::simd::weigh::{self, Weights};
@@ -23,12 +23,12 @@ pub(crate) struct Packing {
     pub(crate) level: Level,
 }
 
-/// Sums of four pixels each: red and blue in the two halves of a word, green in another.
+/// Sums of four pixels each: red and blue in the two halves of one word, green in another word.
 #[derive(Debug, Default)]
 pub(crate) struct QuadSums {
     pub(super) red_blue: Vec<u32>,
     pub(super) green: Vec<u32>,
-    /// Sums of two pixels, one above the other.
+    /// Sums of two pixels, one above the other: red and blue, then green.
     pub(super) above: [Vec<u32>; 2],
 }
 
@@ -50,7 +50,7 @@ impl Packing {
     /// Computes chroma of full width.
     pub(super) fn full(&self, sums: &mut QuadSums, pixels: &[Pixel], [u, v]: [&mut [u8]; 2]) {
         let down = self.way.down();
-        // Equals the sum of four identical pixels, divided by four.
+        // Gives the same as the sum of four identical pixels.
         let weights = |factors| Weights { factors, bias: CHROMA_BIAS >> 2 };
         let done = weigh::weigh(self.level, weights(down.u), pixels, u);
         weigh::weigh(self.level, weights(down.v), pixels, v);
@@ -59,7 +59,7 @@ impl Packing {
         self.chroma(sums, &mut u[done..], &mut v[done..]);
     }
 
-    /// Whether storing two rows of 4:2:0 reads the rows around them.
+    /// Whether storing two rows of 4:2:0 also reads the rows above and below them.
     pub(crate) fn looks_around(&self) -> bool {
         self.way.siting() == Siting::Alternate
     }
@@ -154,7 +154,7 @@ impl<const W: usize> Loop for Coloured<'_, W> {
     }
 }
 
-/// Adds up two rows. If `halved`, each pixel is added to its neighbour, otherwise it counts twice.
+/// Adds up two rows. If `halved`, the sums of neighbouring columns are also added. Otherwise each column counts twice.
 struct Added<'a> {
     rows: [&'a [Pixel]; 2],
     halved: bool,
@@ -178,7 +178,7 @@ impl Loop for Added<'_> {
     }
 }
 
-/// Adds neighbours up, or each value to itself.
+/// Adds neighbouring values if `halved`, otherwise doubles each value.
 #[inline(always)]
 fn fold(above: &[u32], halved: bool, into: &mut Vec<u32>) {
     if !halved {

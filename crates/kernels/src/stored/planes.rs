@@ -1,7 +1,7 @@
-//! The rows of all planes in a stored frame, for reading all and for writing some.
+//! The rows of all planes in a stored frame: all rows for reading, or some of the rows for writing.
 //!
-//! [`PlaneRows::split`] divides a frame's memory between threads that write it at the same time. Parts are divided
-//! between rows that share no chroma.
+//! [`PlaneRows::split`] divides a frame's memory between threads that write it at the same time. Rows that share chroma
+//! stay in the same part.
 
 use vramp_plan::{Format, Plane, Size};
 
@@ -18,7 +18,7 @@ impl Planes {
         Planes(planes)
     }
 
-    /// The byte range of a row.
+    /// The byte range of a row of a plane.
     pub(crate) fn row(&self, plane: usize, row: usize) -> std::ops::Range<usize> {
         let plane = &self.0[plane];
         let start = plane.start as usize + row * plane.stride as usize;
@@ -69,7 +69,7 @@ impl<'a> PlaneRows<'a> {
         self.planes[0].bytes.len() / self.planes[0].stride.max(1)
     }
 
-    /// Splits off the first `rows` rows of pixels. `rows` must be even or all of them.
+    /// Splits off the first `rows` rows of pixels. `rows` must be even, or the number of all rows.
     #[must_use]
     pub fn split(self, rows: usize) -> (PlaneRows<'a>, PlaneRows<'a>) {
         let covers = self.covers;

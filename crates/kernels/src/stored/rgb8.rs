@@ -1,4 +1,4 @@
-//! `rgb8`: three bytes per pixel. Colours are unchanged in both directions; alpha is 255 after reading.
+//! `rgb8`: three bytes per pixel. Reading and storing do not change colours. Alpha is 255 after reading.
 
 use vramp_plan::Format;
 

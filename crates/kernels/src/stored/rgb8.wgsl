@@ -3,7 +3,7 @@
 fn rgb8_load(at: vec2<i32>, k: u32) -> vec4<i32> {
     let first = 3 * at.x;
     let low = stored_word(k, 0u, first >> 2u, at.y);
-    // Reads only words with bytes of this pixel: the next word may be beyond the frame.
+    // Reads only words that hold bytes of this pixel, because the next word may be beyond the frame.
     let high = stored_word(k, 0u, (first + 2) >> 2u, at.y);
     let shift = u32(8 * (first & 3));
     let w = select((low >> shift) | (high << ((32u - shift) & 31u)), low >> shift, shift <= 8u);

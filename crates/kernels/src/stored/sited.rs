@@ -1,11 +1,11 @@
-//! 4:2:0 chroma that is not sited in the centre of its pixels, from rows of pixels.
+//! Computes 4:2:0 chroma that is not sited in the centre of its four pixels, from rows of pixels.
 //!
-//! Horizontally this chroma is sited on even pixels, so a pixel counts twice and its neighbours once. Vertically the
-//! weights are those of [`Site::taps`]. At the border a pixel is its own neighbour. Every vector level gives the same
-//! bytes.
+//! Horizontally this chroma is sited on even pixels, so an even pixel counts twice and its left and right neighbours
+//! once. The vertical weights are those of [`Site::taps`]. At the border a pixel is its own neighbour. Every vector
+//! level gives the same bytes.
 //!
-//! Weights are constants and loops call no closures: 1080p i420 to pixels and back on one thread takes 2.7 times as
-//! long as with centred chroma, and took 11 times as long with weights in variables and closures.
+//! Weights are constants, and loops call no closures. Converting 1080p i420 to pixels and back on one thread takes 2.7
+//! times as long as with centred chroma. With weights in variables and with closures, it took 11 times as long.
 
 use crate::picture::Pixel;
 use crate::simd::Loop;
@@ -14,11 +14,11 @@ use super::PixelRows;
 use super::pack::{Packing, QuadSums};
 use super::way::{CHROMA_BIAS, DOWN, Site};
 
-/// The bias of a sum of four pixels, scaled to sixteen.
+/// The bias of a sum of sixteen pixels: four times that of a sum of four.
 const BIAS: i32 = 4 * CHROMA_BIAS;
 
 impl Packing {
-    /// Computes a row of u and a row of v from two rows of pixels and those around them.
+    /// Computes a row of u and a row of v from two rows of pixels and from the rows above and below them.
     pub(super) fn sited(&self, sums: &mut QuadSums, rows: PixelRows<'_>, [u, v]: [&mut [u8]; 2]) {
         let (_, [of_u, of_v]) = Site::of(self.way.siting());
         self.gather(of_u, rows, sums);
@@ -29,7 +29,7 @@ impl Packing {
         self.sixteenths::<true>(sums, v);
     }
 
-    /// Adds up the rows with a weight: equally, or one of them twice.
+    /// Adds up the rows with the weights of the site: two rows equally, or three rows with the middle one twice.
     fn gather(&self, site: Site, rows: PixelRows<'_>, sums: &mut QuadSums) {
         let PixelRows { own: [upper, lower], around: [above, below] } = rows;
         match site {
@@ -49,7 +49,7 @@ impl Packing {
     }
 }
 
-/// Weighted sums of sixteen pixels around every even one. `A`, `B` and `C` are the weights of the rows.
+/// Weighted sums around every even pixel, with a total weight of sixteen. `A`, `B` and `C` are the weights of the rows.
 struct Gathered<'a, const A: u32, const B: u32, const C: u32> {
     rows: [&'a [Pixel]; 3],
     sums: &'a mut QuadSums,
@@ -73,7 +73,7 @@ impl<const A: u32, const B: u32, const C: u32> Loop for Gathered<'_, A, B, C> {
     }
 }
 
-/// Sums three neighbours around each even position with weights 1 2 1.
+/// Sums three neighbouring values around each even position, with weights 1 2 1.
 #[inline(always)]
 fn across(from: &[u32], into: &mut Vec<u32>) {
     into.resize(from.len().div_ceil(2), 0);
@@ -90,7 +90,7 @@ fn across(from: &[u32], into: &mut Vec<u32>) {
     }
 }
 
-/// Values of u or v from sums of sixteen.
+/// Computes values of u or v from sums with a total weight of sixteen.
 struct Sixteenths<'a, const W: usize, const V: bool> {
     sums: &'a QuadSums,
     into: &'a mut [u8],

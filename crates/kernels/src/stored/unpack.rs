@@ -1,10 +1,11 @@
 //! Loops that turn rows of planes into rows of pixels, shared by all formats.
 //!
-//! Intermediate rows are chroma of half the width, mixed from two rows, and chroma of full width. Every vector level
-//! gives the same bytes.
+//! There are two intermediate rows: chroma of half the width, mixed from two rows of a plane, and chroma of full width.
+//! Every vector level gives the same bytes.
 //!
-//! In the scalar loops the factors are constants of each matrix, because compilers only find the 16-bit multiplications
-//! then: 1080p from i420 on one thread with only SSE2 takes 4.3 ms with factors in variables and 1.6 ms with constants.
+//! In the scalar loops the factors are constants of each matrix, because compilers use 16-bit multiplications only for
+//! constants. Reading 1080p i420 on one thread with only SSE2 takes 4.3 ms with factors in variables and 1.6 ms with
+//! constants.
 
 use vramp_plan::{Format, Size};
 
@@ -66,7 +67,7 @@ impl<'a> Unpacking<'a> {
         Sited { across, near: down.map(|site| site.near()[y % 2]) }
     }
 
-    /// The chroma row that covers a row of pixels, and the other one nearest to it.
+    /// The chroma row that covers a row of pixels, and the chroma row on the other side of these pixels.
     pub(super) fn around(&self, plane: usize, y: usize) -> [&'a [u8]; 2] {
         let near = y / 2;
         let far =
@@ -75,7 +76,8 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-/// Computes pixels from luma and two planes of chroma of half the width, each between two of its rows.
+/// Computes a row of pixels from luma and from two planes of chroma of half the width, of which two rows each are
+/// interpolated.
 pub(super) fn from_halves(
     args: &Unpacking<'_>,
     between: &mut Between,
@@ -158,7 +160,7 @@ fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8]
     let done = paint::paint(args.level, args.way.up(), luma, halves, into);
     match luma.len() - done {
         0 => {}
-        // If any pixels were done, at most one is left: an even one, at the end.
+        // If any pixels were computed, at most one is left: the last, in an even column.
         1 if done > 0 => {
             let near = across.near()[0];
             let chroma = |half: &[u16]| centred(near * half[1 + done / 2] + (4 - near) * half[done / 2]);
@@ -178,7 +180,7 @@ fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8]
     }
 }
 
-/// Mixes two rows of chroma with `NEAR` quarters of the nearer one. The result is four times the value.
+/// Mixes two rows of chroma with `NEAR` quarters of the nearer row. The result is four times the chroma value.
 struct Mixed<'a, const NEAR: u16> {
     near: &'a [u8],
     far: &'a [u8],
@@ -214,8 +216,8 @@ impl<const U: u16, const V: u16> Loop for MixedApart<'_, U, V> {
     }
 }
 
-/// Widens chroma of half the width, with one more element at both ends, to full width. Each pixel takes three parts of
-/// the chroma that covers it and one of the neighbour it is nearer to.
+/// Widens chroma of half the width, with one more element at both ends, to full width. A pixel takes three quarters of
+/// the chroma sample that covers it, and one quarter of the sample on the pixel's other side.
 struct Widened<'a> {
     half: &'a [u16],
     into: &'a mut [i16],
@@ -237,7 +239,7 @@ impl Loop for Widened<'_> {
     }
 }
 
-/// Like [`Widened`], for chroma sited on even pixels: odd pixels are midway between two.
+/// Like [`Widened`], for chroma sited on even pixels. Odd pixels are midway between two chroma samples.
 struct WidenedFirsts<'a> {
     half: &'a [u16],
     into: &'a mut [i16],

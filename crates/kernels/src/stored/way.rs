@@ -1,8 +1,9 @@
-//! `way`: the conversion between YUV and RGB: one of four matrices, and the siting of chroma.
+//! `way`: the conversion between YUV and RGB, which consists of one of four matrices and of the siting of chroma.
 //!
 //! This module defines the factors, the weights and the arithmetic of one pixel, which every loop must reproduce. All
-//! numbers are integers, so both twins give the same values, within one of exact arithmetic. Chroma is read in
-//! sixteenths of a level. It is computed from sums of four pixels, or of sixteen if it is not centred.
+//! numbers are integers, so the WGSL and its CPU twin give the same values. These differ by at most one from exact
+//! arithmetic. Reading interpolates chroma in sixteenths of a level. Storing computes chroma from sums of four pixels,
+//! or from sums with a total weight of sixteen if chroma is not centred.
 
 use vramp_plan::Siting;
 
@@ -32,7 +33,7 @@ impl Way {
         Way { siting, ..self }
     }
 
-    /// The inverse of [`Way::number`]. Unknown numbers give the first.
+    /// The inverse of [`Way::number`]. Unknown numbers give the default siting.
     pub(crate) fn numbered(number: u32) -> Way {
         let siting = Siting::ALL.get(number as usize / 4).copied().unwrap_or_default();
         Way { matrix: number as usize % 4, siting }
@@ -63,16 +64,16 @@ impl Way {
 /// The position of 4:2:0 chroma along one axis, between luma samples 2k and 2k + 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Site {
-    /// Midway between the two.
+    /// Midway between 2k and 2k + 1.
     Between,
-    /// On the first.
+    /// On 2k.
     First,
-    /// On the second.
+    /// On 2k + 1.
     Second,
 }
 
 impl Site {
-    /// The horizontal position, and the vertical ones of u and v.
+    /// The horizontal position, and the vertical positions of u and of v.
     pub(crate) const fn of(siting: Siting) -> (Site, [Site; 2]) {
         match siting {
             Siting::Centre => (Site::Between, [Site::Between; 2]),
@@ -81,8 +82,8 @@ impl Site {
         }
     }
 
-    /// The weight, in quarters, of the chroma sample that covers an even or an odd luma sample. The rest is the weight
-    /// of the neighbour on the side of that luma sample.
+    /// The weight in quarters of the chroma sample that covers a luma sample, for even and for odd luma samples. The
+    /// remaining quarters are the weight of the chroma sample on the luma sample's other side.
     pub(crate) const fn near(self) -> [u16; 2] {
         match self {
             Site::Between => [3, 3],
@@ -91,8 +92,8 @@ impl Site {
         }
     }
 
-    /// The weights, in quarters, of luma samples 2k - 1, 2k, 2k + 1 and 2k + 2 in chroma: the mean over the length of
-    /// two samples around its position.
+    /// The weights in quarters of the pixels at 2k - 1, 2k, 2k + 1 and 2k + 2 in a chroma sample. They give the mean of
+    /// the two pixels' length around the chroma sample's position.
     pub(crate) const fn taps(self) -> [u16; 4] {
         match self {
             Site::Between => [0, 2, 2, 0],
@@ -102,15 +103,15 @@ impl Site {
     }
 }
 
-/// The weights for reading, packed into one word with four bits each: even and odd horizontally, vertically for u,
-/// vertically for v.
+/// The weights for reading, packed into one word with four bits each: for even and odd columns, for even and odd rows
+/// of u, for even and odd rows of v.
 pub(super) fn load_weights(siting: Siting) -> u32 {
     let (across, [u, v]) = Site::of(siting);
     packed([across.near(), u.near(), v.near()].as_flattened(), 4)
 }
 
-/// The weights for storing, packed into one word with two bits each: four horizontally, four vertically for u, four
-/// vertically for v.
+/// The weights for storing, packed into one word with two bits each: four of columns, four of rows for u, four of rows
+/// for v.
 pub(super) fn store_weights(siting: Siting) -> u32 {
     let (across, [u, v]) = Site::of(siting);
     packed([across.taps(), u.taps(), v.taps()].as_flattened(), 2)
@@ -132,11 +133,11 @@ pub(crate) struct YuvToRgb {
 }
 
 impl YuvToRgb {
-    /// The pixel of a luma value and of chroma values from [`centred`].
+    /// The pixel for a luma value and for chroma values that [`centred`] has converted.
     #[inline(always)]
     pub(crate) fn pixel(&self, y: u8, u: i16, v: i16) -> u32 {
-        // Values are in 1/32. Each product is rounded down, by half a step on average: 17 instead of 16 compensates for
-        // two.
+        // Values are in 1/32 of a level. Each product is rounded down, on average by half a 32nd. Adding 17 instead of
+        // 16 compensates for two products.
         let times = |a: i16, b: i16| ((i32::from(a) * i32::from(b)) >> 16) as i16;
         let level = |v: i16| ((v >> 5).clamp(0, 255)) as u16;
         let y = times((i16::from(y) - self.black) << 7, self.luma) + 17;
@@ -148,7 +149,8 @@ impl YuvToRgb {
     }
 }
 
-/// Converts sixteen times a chroma value to its distance from the middle in 1/256, which just fills sixteen bits.
+/// Converts chroma in sixteenths of a level to its distance from the middle in 1/256 of a level, which needs all of
+/// sixteen bits.
 #[inline(always)]
 pub(crate) fn centred(level: u16) -> i16 {
     ((level << 4) ^ 0x8000).cast_signed()
@@ -163,11 +165,12 @@ pub(crate) struct RgbToYuv {
     pub(crate) v: [i32; 3],
 }
 
-/// Added to a sum of four pixels before its fraction is cut off: the middle of chroma, and a half.
+/// Added to the chroma of a sum of four pixels before the fraction is cut off: the middle of the range, and a half for
+/// rounding.
 pub(crate) const CHROMA_BIAS: i32 = (128 << 17) + (1 << 16);
 
 impl RgbToYuv {
-    /// Added before the fraction of luma is cut off: black, and a half.
+    /// Added to luma before the fraction is cut off: black, and a half for rounding.
     pub(crate) const fn luma_bias(&self) -> i32 {
         (self.black << 15) + (1 << 14)
     }
@@ -181,7 +184,7 @@ pub(super) const DOWN: [RgbToYuv; 4] = [down(BT601, false), down(BT601, true), d
 const BT601: (f64, f64) = (0.299, 0.114);
 const BT709: (f64, f64) = (0.2126, 0.0722);
 
-/// Number of levels from black to white, and of the whole range of chroma.
+/// Number of levels from black to white, and number of levels in the whole range of chroma.
 const fn spans(full: bool) -> (f64, f64) {
     if full { (255.0, 255.0) } else { (219.0, 224.0) }
 }
@@ -211,7 +214,7 @@ const fn up((red, blue): (f64, f64), full: bool) -> YuvToRgb {
 const fn down((red, blue): (f64, f64), full: bool) -> RgbToYuv {
     let (luma, chroma) = spans(full);
     let (luma, chroma) = (luma / 255.0 * 32_768.0, chroma / 255.0 * 32_768.0);
-    // The largest factor absorbs the rounding error, so that white stays white and grey has no colour.
+    // The rounding errors are added to the largest factor, so that white stays white and grey has no colour.
     let (lr, lb) = (nearest(red * luma), nearest(blue * luma));
     let ur = nearest(-0.5 * red / (1.0 - blue) * chroma);
     let ub = nearest(0.5 * chroma);

@@ -8,7 +8,7 @@ fn way_times(a: i32, b: i32) -> i32 {
     return (a * b) >> 16u;
 }
 
-// The pixel of a luma value and of chroma in sixteenths of a level.
+// The pixel for a luma value, and for chroma in sixteenths of a level.
 fn way_pixel(y: i32, u: i32, v: i32, k: u32) -> vec4<i32> {
     let l = way_times((y - int(k + 1u)) << 7u, int(k + 2u)) + 17;
     let cu = (u << 4u) - 32768;
@@ -33,8 +33,8 @@ fn way_chroma(c: vec4<i32>, k: u32) -> vec2<u32> {
     return vec2<u32>(clamp(sum, vec2<i32>(0), vec2<i32>(255)));
 }
 
-// u and v of the 4:2:0 block that starts at `at`. Centred chroma uses the sum of four pixels; otherwise it is the
-// weighted sum of sixteen, and u and v may be sited on different lines.
+// u and v of the 4:2:0 block that starts at `at`. Centred chroma is computed from the sum of four pixels. Other chroma
+// is computed from sums with a total weight of sixteen, and u and v may be sited on different lines.
 fn way_halved(sum: vec4<i32>, at: vec2<i32>, k: u32) -> vec2<u32> {
     let weights = word(k + 17u);
     if (weights == 0x282828u) {
@@ -62,14 +62,14 @@ fn way_halved(sum: vec4<i32>, at: vec2<i32>, k: u32) -> vec2<u32> {
     return vec2<u32>(clamp(levels, vec2<i32>(0), vec2<i32>(255)));
 }
 
-// The weight, in quarters, of the chroma sample that covers a position: horizontally (axis 0), vertically for u (1) or
-// v (2). The rest is the weight of the neighbour from way_far.
+// The weight in quarters of the chroma sample that covers a position. Axis 0 is horizontal, axis 1 is vertical for u,
+// axis 2 is vertical for v. The remaining quarters are the weight of the sample at way_far.
 fn way_near(k: u32, axis: u32, at: i32) -> i32 {
     return i32((word(k + 13u) >> (8u * axis + 4u * u32(at & 1))) & 15u);
 }
 
-// The other chroma sample that a position is interpolated with: the previous one at even positions, the next at odd
-// ones.
+// The second chroma sample that is interpolated for a position: the previous sample at even positions, the next sample
+// at odd positions.
 fn way_far(at: vec2<i32>) -> vec2<i32> {
     let last = ((source_size() + vec2<i32>(1)) >> vec2<u32>(1u)) - vec2<i32>(1);
     return clamp((at >> vec2<u32>(1u)) + 2 * (at & vec2<i32>(1)) - vec2<i32>(1), vec2<i32>(0), last);

@@ -1,25 +1,26 @@
-//! The pass along a row: sums of column sums, and their division into levels.
+//! The pass along a row: adds up column sums, and divides by the number of pixels, which gives levels.
 //!
-//! A few columns are added for every pixel separately, many by a running sum. Rows of column sums come with their
-//! borders repeated. Every sum and its quotient is exact.
+//! A small number of columns is added for every pixel separately, a large number by a running sum. The caller repeats
+//! the borders of rows of column sums. Sums and quotients are exact.
 
 use crate::simd::{Level, Loop, ask_for};
 
 use super::divide::{Divide, DoubleDivide, Float, Narrow};
 use super::down::Sum;
 
-/// Length of a row of sums, borders included. Some beyond the last are read and not used.
+/// Length of a row of sums, including borders. Some sums beyond the last are read, but not used.
 pub(super) fn filled(values: usize, taps: usize) -> usize {
     values + 4 * taps + READ_ON
 }
 
-/// Number of sums of four pixels that a row needs.
+/// Length of the memory that [`many`] needs for sums of four pixels.
 pub(super) fn fours(values: usize, taps: usize) -> usize {
     (values + 4 * taps).next_multiple_of(FOUR)
 }
 
-/// The pass along a row: `taps` neighbouring sums are added, which gives the sum of `count` pixels. The pass prefetches
-/// `soon`, the bytes needed next, because it computes longest between memory accesses.
+/// The pass along a row: it adds `taps` neighbouring column sums, which gives the sum of `count` pixels. It also
+/// prefetches `soon`, the bytes that are needed next, because of all passes it computes longest between memory
+/// accesses.
 pub(super) struct BoxHorizontalPass<'a, S> {
     pub(super) taps: usize,
     pub(super) count: u32,
@@ -28,7 +29,7 @@ pub(super) struct BoxHorizontalPass<'a, S> {
     pub(super) soon: &'a [u8],
 }
 
-/// The pass for a few columns whose sums fit 16 bits. Returns false if they do not.
+/// The pass for at most 15 columns whose sums fit 16 bits. Returns false for other columns.
 pub(super) fn few(level: Level, along: &mut BoxHorizontalPass<'_, u16>) -> bool {
     let Some(divide) = Narrow::of(along.count) else { return false };
     match along.taps {
@@ -44,7 +45,7 @@ pub(super) fn few(level: Level, along: &mut BoxHorizontalPass<'_, u16>) -> bool 
     true
 }
 
-/// The pass for any number of columns. `fours` is memory for as many sums as the row has.
+/// The pass for any number of columns. `fours` is memory of the length that [`fours`] returns.
 pub(super) fn many<S: Sum>(level: Level, along: BoxHorizontalPass<'_, S>, fours: &mut [u32]) {
     match Float::of(along.count) {
         Some(divide) => level.run(Going { divide, along, fours }),
@@ -54,13 +55,14 @@ pub(super) fn many<S: Sum>(level: Level, along: BoxHorizontalPass<'_, S>, fours:
 
 /// Values that go through all steps while they are in the L1 cache.
 const CHUNK: usize = 1024;
-/// Number of values the second step reads beyond them.
+/// Number of values that the second step reads beyond a chunk.
 const SPARE: usize = 64;
-/// Number of values the first step reads for both.
+/// Number of values that the first step reads for a chunk and for [`SPARE`].
 const READ_ON: usize = CHUNK + SPARE + 8;
 
-/// Adds the columns for every pixel separately. If there are more than five, it adds three at a time first, and then
-/// these sums: nine columns are six additions, not nine, 1.0 ms per 1080p frame instead of 1.6 (AVX-512, Zen 4).
+/// Adds the columns for every pixel separately. More than five columns are first added in threes, and then these sums
+/// are added. Nine columns need six instead of nine additions, which takes 1.0 instead of 1.6 ms per 1080p frame
+/// (AVX-512, Zen 4).
 struct Few<'a, 'b, const TAPS: usize> {
     divide: Narrow,
     along: &'a mut BoxHorizontalPass<'b, u16>,
@@ -110,8 +112,8 @@ fn add<const TAPS: usize>(divide: Narrow, sums: &[u16], threes: &mut [u16; CHUNK
 /// Four pixels, whose running sums advance together.
 const FOUR: usize = 16;
 
-/// Running sums, four pixels per step: four enter, four leave. Sums of four are computed first, so that no step depends
-/// on a neighbour within it.
+/// Running sums, which advance by four pixels per step: four pixels enter and four leave. Sums of four pixels are
+/// computed first, so that the four running sums of a step do not depend on each other.
 struct Going<'a, S, D> {
     divide: D,
     along: BoxHorizontalPass<'a, S>,

@@ -1,7 +1,7 @@
-//! Division of a sum by the number of its pixels, rounded half up.
+//! Division of a sum by its number of pixels, rounded half up.
 //!
-//! There are three ways, from the fastest to the most general. Quotients are exact; tests prove each way for every sum
-//! of every number of pixels that it accepts.
+//! There are three methods, listed from the fastest to the most general. Quotients are exact. Tests prove each method
+//! for every sum of every number of pixels that it accepts.
 
 /// A mean from a sum of up to 28 bits.
 pub(super) trait Divide: Copy {
@@ -17,13 +17,14 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    /// Returns `None` if sums do not fit, or no factor is exact for all of them.
+    /// Returns `None` if sums do not fit, or if the factor is not exact enough for all sums.
     pub(super) fn of(pixels: u32) -> Option<Narrow> {
         let most = u16::try_from(255 * pixels + pixels / 2).ok()?;
         let shift = pixels.ilog2();
         let power = 1_u32 << (16 + shift);
         let factor = power.div_ceil(pixels);
-        // The error of the factor per pixel, in parts of the power. Over all pixels it must stay below one.
+        // Before rounding down, the quotient is too great by `sum * over / power / pixels`. The result is exact if this
+        // error is less than `1 / pixels` for the greatest sum.
         let over = u64::from(factor * pixels - power);
         let exact = u64::from(most) * over < u64::from(power);
         Some(Narrow { half: pixels as u16 / 2, factor: u16::try_from(factor).ok()?, shift }).filter(|_| exact)
@@ -36,16 +37,17 @@ impl Narrow {
     }
 }
 
-/// By a factor in single precision. A square of 127 takes 2.6 ms per 1080p frame with it; one of 257 takes 3.8 ms with
-/// [`DoubleDivide`] (AVX-512, Zen 4).
+/// Multiplies by a factor in single precision. With it, a square of side 127 takes 2.6 ms per 1080p frame. With
+/// [`DoubleDivide`], a square of side 257 takes 3.8 ms (AVX-512, Zen 4).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Float {
     factor: f32,
 }
 
-/// The maximum number of pixels whose means stay farther from halves than two rounding errors.
+/// The maximum number of pixels for which the distance of every mean from the nearest half exceeds two rounding errors.
 const MOST_FLOAT: u32 = 127 * 127;
-/// From here on a single has no fraction: adding it rounds to the nearest integer, which is then in the lowest bits.
+/// From this number on, a single has no fraction. Adding it rounds to the nearest integer, which is then in the lowest
+/// bits.
 const WHOLE: f32 = 8_388_608.0;
 
 impl Float {
@@ -62,13 +64,13 @@ impl Divide for Float {
     }
 }
 
-/// For any sum: the same in double precision, which has bits to spare.
+/// For any sum: the same as [`Float`] in double precision, which has bits to spare.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DoubleDivide {
     factor: f64,
 }
 
-/// From here on a double has no fraction.
+/// From this number on, a double has no fraction.
 const WHOLE_DOUBLE: f64 = 4_503_599_627_370_496.0;
 
 impl DoubleDivide {
@@ -88,7 +90,8 @@ impl Divide for DoubleDivide {
 mod tests {
     use super::*;
 
-    /// No way decreases while sums grow, so all sums are right if the first and the last of each level are.
+    /// No quotient decreases when the sum increases, so all quotients are right if those of the first and the last sum
+    /// of each level are.
     fn right_for_every_sum(pixels: u32, level: impl Fn(u32) -> u8) {
         let rounded = |sum: u32| ((2 * u64::from(sum) + u64::from(pixels)) / (2 * u64::from(pixels))) as u8;
         for step in 0..=255_u8 {

@@ -1,7 +1,7 @@
-//! Column sums that follow the square down the image, in 16 or 32 bits.
+//! Column sums in 16 or 32 bits, over the rows of a square that moves down the image.
 //!
-//! Each step adds the row that enters and subtracts the one that leaves. After a row, the sums are exactly those of the
-//! square's rows around it. A band starts anew.
+//! Each step adds the row that enters the square and subtracts the row that leaves it. The sums are therefore always
+//! exactly those of the rows around the current row. Each band starts with new sums.
 
 use crate::head::SourceRows;
 use crate::head::lines::Lines;
@@ -16,7 +16,7 @@ pub(super) trait Sum: Copy + Default {
     fn times(self, count: u32) -> Self;
 }
 
-/// Moves the sums on to row `y`, or computes them at the start of a band.
+/// Updates the sums from the previous row to row `y`, or computes them at the start of a band.
 pub(super) fn slide<S: Sum>(
     level: Level,
     reach: i64,
@@ -37,7 +37,7 @@ pub(super) fn slide<S: Sum>(
     sums.fill(S::default());
     for at in (y - reach).max(0)..=(y + reach).min(last) {
         lines.take(source, at);
-        // The outermost rows also stand for those beyond them.
+        // The outermost rows are also added for the rows beyond the border, which repeat them.
         let above = if at == 0 { (reach - y).max(0) } else { 0 };
         let below = if at == last { (y + reach - last).max(0) } else { 0 };
         level.run(Begin { row: lines.at(at), count: (1 + above + below) as u32, sums });

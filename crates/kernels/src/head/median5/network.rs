@@ -1,7 +1,7 @@
 //! The sorting network of `median5`, step by step, over many values at once.
 //!
-//! A step compares the same positions for all values, so vectors can do it for many at once. Compilers drop comparisons
-//! whose results are never read.
+//! A step compares the same positions for all values, so a vector computes it for many values at once. Compilers drop
+//! comparisons whose results are never read.
 
 use super::{CHUNK, MADE, STEP};
 
@@ -25,7 +25,7 @@ pub(super) fn sort(rows: [&[u8]; 5], columns: &mut [[u8; STEP]; 5]) {
     }
 }
 
-/// Merges sorted columns with the other half's columns one pixel further.
+/// Merges sorted columns of one parity with the columns of the other parity, one pixel further.
 #[inline(always)]
 pub(super) fn merge(columns: &[[u8; STEP]; 5], next: &[[u8; STEP]; 5], pairs: &mut [[u8; STEP]; 10]) {
     let (a, b) = (columns, next);
@@ -40,8 +40,8 @@ pub(super) fn merge(columns: &[[u8; STEP]; 5], next: &[[u8; STEP]; 5], pairs: &m
     }
 }
 
-/// The medians of even columns and of odd ones: two neighbouring pairs, combined with the even column before them and
-/// with the odd one after them.
+/// The medians of even and of odd pixels. Two neighbouring pairs of columns are combined with the even column before
+/// them for one pixel, and with the odd column after them for the other.
 #[inline(always)]
 pub(super) fn middle(pairs: &[[u8; STEP]; 10], even: &[[u8; STEP]; 5], odd: &[[u8; STEP]; 5]) -> [[u8; CHUNK]; 2] {
     let mut made = [[0; CHUNK]; 2];
@@ -53,7 +53,7 @@ pub(super) fn middle(pairs: &[[u8; STEP]; 10], even: &[[u8; STEP]; 5], odd: &[[u
         }
         order!(v: 0 10, 8 18, 8 10, 4 14, 4 8, 14 10, 2 12, 6 16, 6 12, 6 8, 12 14, 1 11, 9 19, 9 11, 5 15, 5 9, 15 11,
             3 13, 7 17, 7 13, 7 9, 13 15, 7 8, 9 12, 13 14);
-        // Of these twenty only the six in the middle can be the median of twenty-five.
+        // Of these twenty values, only the six in the middle can be the median of twenty-five.
         let six = [v[7], v[8], v[9], v[12], v[13], v[14]];
         of_even[i] = with(six, [even[0][i], even[1][i], even[2][i], even[3][i], even[4][i]]);
         let j = i + 8;
@@ -62,7 +62,7 @@ pub(super) fn middle(pairs: &[[u8; STEP]; 10], even: &[[u8; STEP]; 5], odd: &[[u
     made
 }
 
-/// The median of six sorted values and five.
+/// The median of six sorted values and five other values.
 #[inline(always)]
 fn with(six: [u8; 6], five: [u8; 5]) -> u8 {
     let mut least = six[5];
@@ -76,19 +76,19 @@ fn with(six: [u8; 6], five: [u8; 5]) -> u8 {
 mod tests {
     use super::*;
 
-    /// A network that is right for all zeros and ones is right for all values. Columns are given sorted here; another
-    /// test checks that they are sorted.
+    /// A network that is right for all inputs of zeros and ones is right for all values. This test passes sorted
+    /// columns. Another test checks the sorting of columns.
     #[test]
     fn every_square_of_zeros_and_ones_has_its_median() {
         let mut even = [[0; STEP]; 5];
         let mut odd = [[0; STEP]; 5];
         let mut pairs = [[0; STEP]; 10];
-        // A number has one digit for each of six columns: the count of ones in it.
+        // In base six, a number has one digit for each of six columns: the count of ones in the column.
         for first in (0..6_usize.pow(6)).step_by(CHUNK / 16) {
             let squares = (0..CHUNK / 16).map(|at| (first + at).min(6_usize.pow(6) - 1));
             let ones = |square: usize, column: u32| square / 6_usize.pow(column) % 6;
             for (at, square) in squares.clone().enumerate() {
-                // Even columns 0, 2, 4 and odd ones 1, 3, 5 are at every fourth value.
+                // Even columns 0, 2, 4 and odd columns 1, 3, 5 are at every fourth value.
                 for (columns, offset) in [(&mut even, 0), (&mut odd, 1)] {
                     for place in 0..3 {
                         for (rank, column) in columns.iter_mut().enumerate() {

@@ -1,20 +1,21 @@
 //! The taps and weights of every pixel along one axis, for each filter.
 //!
-//! The weights of a pixel have exactly the sum one. Taps outside the image are dropped, and the others are scaled up.
-//! If 16-bit integers could be half a level off, weights are wide.
+//! The weights of a pixel have exactly the sum one. Taps outside the image are dropped, and the other weights are
+//! scaled up. If results with 16-bit weights could be about half a level off, weights are wide.
 
 /// A resampling filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResampleFilter {
-    /// The share of each source pixel that a pixel of the new size covers.
+    /// Weighs each source pixel by the share of it that the new pixel covers.
     Area,
-    /// A windowed sine of three lobes, widened by the factor by which the image shrinks.
+    /// A windowed sinc of three lobes. If the image shrinks, it is widened by the same factor.
     Lanczos,
 }
 
 /// Fraction bits of narrow weights: one is 2^14, so that weights up to two fit 16 bits.
 pub const NARROW_BITS: u32 = 14;
-/// Fraction bits of wide weights: the maximum with which sums of levels from the middle fit 32 bits.
+/// Fraction bits of wide weights: the maximum with which sums of levels fit 32 bits, if levels are counted from the
+/// middle.
 pub const WIDE_BITS: u32 = 23;
 /// The maximum number of taps with narrow weights.
 pub(crate) const MOST_TAPS: usize = 192;
@@ -24,7 +25,7 @@ const MOST_OFF: f64 = 0.45;
 /// The taps of every pixel along one axis.
 #[derive(Debug)]
 pub(crate) struct ResampleAxis {
-    /// The taps of each pixel. Their first tap never decreases.
+    /// The taps of each pixel. The position of the first tap never decreases from pixel to pixel.
     pixels: Vec<AxisTaps<i32>>,
     pub(crate) wide: bool,
 }
@@ -40,8 +41,8 @@ impl ResampleAxis {
         ResampleAxis { wide: true, ..ResampleAxis::rounded(&exact, WIDE_BITS).0 }
     }
 
-    /// Weights in integers, and the maximum total error of a pixel's weights. The error of one weight is subtracted
-    /// from the next, so that the sum is one.
+    /// The weights as integers, and the maximum total error of a pixel's weights. The next weight compensates for the
+    /// rounding error of each weight, so that the sum is one.
     fn rounded(exact: &[AxisTaps<f64>], fraction_bits: u32) -> (ResampleAxis, f64) {
         let one = f64::from(1 << fraction_bits);
         let mut most_off = 0.0;
@@ -62,7 +63,8 @@ impl ResampleAxis {
             let end = weights.iter().rposition(|weight| *weight != 0).map_or(without, |last| last + 1);
             pixels.push(AxisTaps { first: taps.first + without as u32, weights: weights[without..end].to_vec() });
         }
-        // First taps must not decrease, so a pixel starts no later than the next one.
+        // The positions of first taps must not decrease, so zero weights are prepended to pixels that start after the
+        // next pixel.
         for at in (1..pixels.len()).rev() {
             let next = pixels[at].first;
             let AxisTaps { first, weights } = &mut pixels[at - 1];
@@ -95,7 +97,7 @@ impl ResampleAxis {
     }
 }
 
-/// The taps of one pixel, with weights of the sum one.
+/// The taps of one pixel, whose weights have the sum one.
 #[derive(Debug)]
 struct AxisTaps<W> {
     first: u32,
@@ -103,8 +105,8 @@ struct AxisTaps<W> {
 }
 
 impl ResampleFilter {
-    /// The maximum distance of a weighted level from the middle. The absolute weights of Lanczos add up to at most
-    /// 1.58, when an image grows.
+    /// The maximum distance of a weighted sum of levels from the middle. The absolute weights of Lanczos add up to at
+    /// most 1.58, when an image grows.
     fn most_away(self) -> f64 {
         match self {
             ResampleFilter::Area => 128.0,
@@ -112,7 +114,7 @@ impl ResampleFilter {
         }
     }
 
-    /// The maximum number of taps of a pixel, and so of words of its weights.
+    /// The maximum number of taps of a pixel, which is also the maximum number of words of its weights.
     pub(super) fn most_taps(self, from: u32, to: u32) -> u64 {
         let shrinks = f64::from(from) / f64::from(to);
         let wide = match self {
@@ -130,7 +132,8 @@ impl ResampleFilter {
     }
 }
 
-/// A source pixel is `to` long and a new one `from`, so that all covered lengths are integers.
+/// The taps of one pixel. A source pixel counts as `to` long and a new pixel as `from` long, so that all covered
+/// lengths are integers.
 fn area(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
     let (long, short) = (u64::from(from), u64::from(to));
     let (begin, end) = (u64::from(at) * long, (u64::from(at) + 1) * long);
@@ -143,7 +146,8 @@ fn area(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
 /// Lobes on each side.
 const LOBES: f64 = 3.0;
 
-/// Pixel centres onto pixel centres: the taps inside of the image, scaled to the sum one.
+/// The taps of one pixel around its centre in the source. Only taps inside the image are used, and their weights are
+/// scaled to the sum one.
 fn lanczos(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
     let scale = f64::from(from) / f64::from(to);
     let (centre, wider) = ((f64::from(at) + 0.5) * scale, scale.max(1.0));
@@ -158,7 +162,7 @@ fn lanczos(from: u32, to: u32, at: u32) -> AxisTaps<f64> {
     AxisTaps { first, weights }
 }
 
-/// sinc(x) sinc(x / 3), within three of the middle.
+/// sinc(x) sinc(x / 3) for x between -3 and 3, otherwise 0.
 fn lobes(x: f64) -> f64 {
     let angle = std::f64::consts::PI * x;
     match x.abs() {

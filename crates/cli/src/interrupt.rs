@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM, SIGHUP and SIGXFSZ.
 //!
-//! The first request stops the running pipeline, which finishes its files. The second one, or any request while no
-//! pipeline runs, restores the terminal and exits at once. A SIGHUP that was ignored when the program started (`nohup`)
+//! The first request stops the running pipeline, which finishes its files. The second request, or any request while no
+//! pipeline runs, restores the terminal and exits at once. If SIGHUP was ignored when the program started (`nohup`), it
 //! stays ignored.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,15 +89,15 @@ fn listen(mut act: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Turns a file that reaches its size limit into a write error, like a full disk. By default the system ends the
-/// program with SIGXFSZ, and no file is finished.
+/// Makes a write beyond the file size limit fail with an error, like a write to a full disk. By default the system ends
+/// the program with SIGXFSZ, and no file is finished.
 #[cfg(unix)]
 pub(crate) fn keep_large_files_from_ending_it() {
-    // The flag is never read. If registration fails, the default action stays.
+    // The flag is never read. If it cannot be registered, the system still ends the program.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Whether a signal was ignored when this program started. Only Linux tells without unsafe code.
+/// Whether a signal was ignored when this program started. Without unsafe code, this is known only on Linux.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

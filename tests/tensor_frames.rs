@@ -1,4 +1,5 @@
-//! Frames are tensors: a handler that computes with ops records them into the frame's own submit, in either space.
+//! Frames are tensors. A handler computes with ops in either space; on the GPU, the ops are recorded into the frame's
+//! own submit.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 

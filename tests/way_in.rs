@@ -267,7 +267,7 @@ fn what_was_stepped_is_not_run() {
     assert!(matches!(pipeline.run(), Err(Error::HasRun)));
 }
 
-/// Each use of a constant may have another address, so a kind is found by its name.
+/// Each use of a constant may have a different address, so a kind must be found by its name.
 #[test]
 fn a_graph_is_built_with_another_registry_that_has_the_kind() {
     static ONE: Entry = Weak::ENTRY;

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM, SIGHUP and SIGXFSZ.
+//! Handles Ctrl-C, SIGTERM and SIGHUP as requests to end, and keeps SIGXFSZ from ending the program.
 //!
 //! The first request stops the running pipeline, which finishes its files. The second request, or any request while no
 //! pipeline runs, restores the terminal and exits at once. If SIGHUP was ignored when the program started (`nohup`), it
@@ -28,7 +28,7 @@ struct InterruptState {
 }
 
 impl Interrupts {
-    /// Installs the handler; call it once per program.
+    /// Installs the signal handler. Call this function once per program.
     pub(crate) fn listen() -> Result<Interrupts, CliError> {
         let interrupts = Interrupts { state: Arc::default() };
         let heard = interrupts.clone();
@@ -49,7 +49,7 @@ impl Interrupts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).requested
     }
 
-    /// Handles a request: the first stops the pipeline, the second exits at once.
+    /// Handles a request: the first request stops the pipeline, the second exits at once.
     pub(crate) fn request(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.running {
@@ -63,7 +63,7 @@ impl Interrupts {
     }
 }
 
-/// Calls `act` for every Ctrl-C and every request to end; call it once per program.
+/// From now on, calls `act` for every request to end. Call this function once per program.
 pub(crate) fn on_request(act: impl FnMut() + Send + 'static) -> Result<(), CliError> {
     listen(act).context("cannot listen for Ctrl-C").map_err(CliError::Failed)
 }

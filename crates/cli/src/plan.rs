@@ -47,10 +47,10 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     }
     let profile = request::shipped(ASSUMED)?;
     let class = profile.name();
-    let judged = if wants { "; --prefer, --min-memory and --max-load can be applied after that" } else { "" };
+    let judged = if wants { "; --prefer, --min-memory and --max-load have no effect before that" } else { "" };
     let warning = format!(
-        "no profile given and this machine has not been measured: using {class}, a class estimate; --profile FILE \
-         describes yours, `vramp devices` detects it{judged}"
+        "no profile given and this machine has not been measured: the plan uses {class}, an estimate for a class of \
+         machines; give --profile FILE, or run `vramp devices` first, which detects this machine{judged}"
     );
     Ok((profile, Some(warning)))
 }

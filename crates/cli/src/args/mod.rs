@@ -113,12 +113,12 @@ Budgets:
 
 Timing:
   Kernel times in the report are measured for a sample of submits. If the clock of the
-  device can be read, the times come from it (timing: timestamps). Otherwise a time lasts
-  until vramp notices the end of the kernel (timing: fenced). `--trace FILE` records every
-  call of every handler, every kernel, and how many frames wait in each link. The trace
-  keeps the last 131072 spans of each lane. The file is complete however the run ends.
-  With `--fps`, vramp names the handler that makes frames late: the slowest handler in the
-  slowest lane on the way to the sink.
+  device can be read, it gives the times (timing: timestamps). Otherwise a measurement ends
+  when vramp notices that the kernel has ended (timing: fenced). `--trace FILE` records
+  every call of every handler, every kernel, and how many frames wait in each link. The
+  trace keeps the last 131072 spans of each lane. The file is complete however the run
+  ends. With `--fps`, vramp names the handler that makes frames late: the slowest handler in
+  the slowest lane on the way to the sink.
 
 Memory:
   vramp prints the memory that the plan needs before the run, and the peak after it.

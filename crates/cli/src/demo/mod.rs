@@ -24,8 +24,8 @@ use crate::{devices, page, request};
 const SIZES: [&str; 2] = ["640x480", LARGEST];
 /// The size of the written frame and of the printed plan.
 const LARGEST: &str = "1920x1080";
-/// The number of the frame to write. After one second of motion, the frame rate that is drawn on it is real. A machine
-/// that computes fewer than 30 frames per second writes an earlier frame.
+/// Number of the frame to write, one second into the motion. By then, the frame rate that `fps` draws has been
+/// measured. A machine that reaches fewer than 30 frames per second writes an earlier frame.
 const PICTURED: u64 = 30;
 
 #[derive(Serialize)]
@@ -228,7 +228,7 @@ fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     page::result(page.as_bytes())
 }
 
-/// A sentence with the measured frame rates at the largest size, and one with the space that the planner chooses.
+/// The measured frame rates at the largest size, and the space that vramp uses by default, as text.
 fn verdict(plan: &Plan, runs: &[Ran]) -> String {
     let at_largest = runs.iter().filter(|ran| ran.size == LARGEST);
     let sides: Vec<String> =
@@ -243,7 +243,7 @@ fn say(args: &DemoArgs, words: &str) {
     }
 }
 
-/// The output file. The sink writes every frame to its own temporary file; that of the last frame gets the final name.
+/// The output file. The sink writes every frame to a temporary file; the file of the last frame gets the final name.
 struct PictureFile {
     path: PathBuf,
 }

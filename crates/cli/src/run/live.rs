@@ -40,7 +40,7 @@ impl Message {
     }
 }
 
-/// Interval of the live line.
+/// Interval between updates of the live line.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The amount of work in a run.

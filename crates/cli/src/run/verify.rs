@@ -1,4 +1,4 @@
-//! `vramp run --verify`: compares instead of running.
+//! `vramp run --verify`: compares results instead of running the pipeline.
 //!
 //! Chooses the device to compare with, prints the comparisons, and sets the exit code. `vramp::verify` compares. A
 //! pipeline that cannot be planned is refused, as in a run. A skipped comparison is reported, and a difference is a

@@ -68,7 +68,7 @@ impl FrameHandler for Keep {
     }
 }
 
-/// The built-in kinds and those above. `keep` stores its frames in `kept`.
+/// The built-in kinds and the kinds above. `keep` stores its frames in `kept`.
 fn all_kinds(kept: &Arc<Mutex<Vec<Frame>>>) -> Registry {
     const fn size(width: u32, height: u32) -> Size {
         Size { width, height }
@@ -231,7 +231,7 @@ fn random_graph(random: &mut Chance) -> GraphSpec {
     spec
 }
 
-/// The bytes of small buffers, which plans do not include: here at most one block per kernel.
+/// The bytes of small buffers, which plans do not include. Here there is at most one block per kernel.
 fn small_data(plan: &Plan) -> u64 {
     plan.groups.iter().filter(|group| group.space == Space::Gpu).count() as u64 * SIZE_CLASS_BYTES
 }
@@ -283,7 +283,8 @@ fn trial(seed: u64) -> Option<Trial> {
     Some(Trial { what, pipeline, plan, budgets })
 }
 
-/// Every frame is accounted for and all memory is returned. A run with as much memory as planned ends without an error.
+/// Checks that every frame is accounted for and all memory is returned, and that a run with as much memory as planned
+/// ends without an error.
 fn check(what: &str, plan: &Plan, budgets: (u64, u64), report: &Report, failed: Option<&HandlerError>) -> bool {
     for link in &report.links {
         assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{what}: {link:?}");

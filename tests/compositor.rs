@@ -132,7 +132,7 @@ fn an_input_that_has_brought_nothing_yet_is_transparent_and_one_that_brings_no_m
         }
         assert_eq!(seen, ["aa    ", "aa  cc", "aabbcc", "aabbcc"], "on the {on}");
     }
-    // The same if another input is the lead.
+    // The result is the same if another input is the lead.
     for on in [Space::Cpu, Space::Gpu] {
         let stream = Stream::of(size(4, 1));
         let mut rig =

@@ -1,12 +1,12 @@
-//! Tests when joins end, and how members of a fusion group handle errors. The graphs are random. They have sources with
-//! different lengths and rates, joins with every `until`, members that fail, panic or filter under every `on-error`,
-//! delays and thinning.
+//! Joins end at the right frame, and members of a fusion group handle errors by the rules. Random graphs have sources
+//! with different lengths and rates, joins with every `until`, delays and thinning, and members that fail, panic or
+//! filter under every `on-error`.
 //!
 //! A model of the documented rules computes from the graph which frames arrive. Every graph then runs fused and
 //! unfused, on one thread and on several, on the CPU or on the GPU. The frames of each sink and the error that ended
 //! the run must agree with the model, and the counters and reported failures of all runs must be the same.
 //!
-//! `VRAMP_SEED=17` runs that seed alone.
+//! `VRAMP_SEED=17` runs only seed 17.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,7 +94,7 @@ fn does_stumble(each: u64, from: u64, number: u64) -> bool {
     each > 0 && number >= from && (number - from).is_multiple_of(each)
 }
 
-/// Passes frames through, and delays some so that later handlers wait.
+/// Passes frames through, some of them late, so that later handlers wait.
 struct Lags(u64);
 
 impl FrameHandler for Lags {
@@ -449,7 +449,7 @@ fn random_graphs_end_by_the_rule_on_the_device_too() {
 
 #[test]
 fn a_join_ends_the_same_however_slow_its_inputs_are() {
-    // The second source ends while its fusion group waits for the third.
+    // The second source ends while its fusion group waits for the third source.
     let text = |slow: &str| {
         format!(
             "pattern size=8x8 fps=60 frames=100 ! mix name=x until=shortest ! keeps name=k\n\

@@ -114,7 +114,7 @@ fn ran(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<
     unaccounted(&report, sketch.ends_early())
 }
 
-/// Pins every third handler that offers both spaces to the CPU, so that frames are transferred both ways.
+/// Of the handlers that offer both spaces, pins every third to the CPU, so that frames are transferred both ways.
 fn mingled(options: RunOptions, graph: &Graph) -> RunOptions {
     let both = graph.handlers().iter().filter(|h| h.entry.offers(Space::Cpu) && h.entry.offers(Space::Gpu));
     both.enumerate().fold(options.only(Space::Gpu), |options, (at, handler)| match at % 3 {

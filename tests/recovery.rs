@@ -1,7 +1,7 @@
 //! A device that is lost during a run: the stream continues on another device or on the CPU, and returns to the device.
 //! Only frames that were on the device are lost. Each lost frame is counted, and no wrong frame is written.
 //!
-//! Runs on any adapter; devices are lost by destroying them.
+//! Runs on any adapter. The tests destroy a device to simulate its loss.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -396,7 +396,7 @@ fn frames_that_wait_for_memory_when_the_device_is_lost_are_right_or_lost() {
 
 #[test]
 fn an_input_that_has_lost_nothing_costs_no_frame() {
-    // The side input brings its first frame late: until then the lead passes alone.
+    // The first frame of the side input is late. Until then, frames of the lead pass alone.
     let text = "pattern kind=noise size=16x12 frames=60 label=false name=a ! mix name=m ! keeps; \
                 a. ! delay 40 ! invert ! m.b";
     let bench = bench();

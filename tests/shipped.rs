@@ -1,5 +1,5 @@
-//! The built-in handlers under the shipped profiles: an automatic plan is never worse than a forced one, and the
-//! figures alone decide where the demo runs.
+//! The built-in handlers under the shipped profiles: an automatic plan is never worse than one that forces a space, and
+//! only the figures of the profile decide where the demo runs.
 
 use vramp::plan::catalog::Family;
 use vramp::prelude::*;

@@ -1,6 +1,6 @@
 //! Long runs: memory does not grow, no memory stays lent, and every frame is accounted for while sizes change.
 //!
-//! `cargo xtask long` runs a million frames on the CPU and a hundred thousand on the GPU; other runs use fewer.
+//! `cargo xtask long` runs a million frames on the CPU and a hundred thousand on the GPU; `cargo test` runs fewer.
 
 use std::process::Command;
 

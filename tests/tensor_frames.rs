@@ -42,7 +42,7 @@ fn both_sides_make_the_same_picture() {
     std::fs::remove_dir_all(&folder).unwrap();
     let [host, device] = &bytes;
     assert_eq!(host.len(), 37 * 23 * 4 * 12);
-    // The mask is a sigmoid, whose last bit may change a level.
+    // The mask is a sigmoid. A difference in its last bit may change a level by one.
     assert!(host.iter().zip(device).all(|(one, two)| one.abs_diff(*two) <= 1));
     assert!(host.chunks(4).any(|pixel| pixel != &host[..4]), "there is something to see");
 }

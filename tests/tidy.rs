@@ -1,7 +1,7 @@
 //! Rules about the repository's text that no compiler checks.
 //!
-//! Each rule is a function from a path and its text to complaints. Each is tested twice: on the repository, where it
-//! must find nothing, and on a planted mistake, which it must find.
+//! Each rule is a function from a path and its text to complaints. Each rule is tested twice: on the repository, where
+//! it must find nothing, and on a planted mistake, which it must find.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -201,8 +201,8 @@ fn twins(paths: &[String]) -> Vec<String> {
     found
 }
 
-/// Every pixel kernel is in the list `ALL` of its folder, from which the twin tests take their kernels. A WGSL file
-/// without a kernel of its own is part of another kernel's text.
+/// Every pixel kernel is in the list `ALL` of its folder, because the twin tests take their kernels from these lists. A
+/// WGSL file without a kernel of its own is part of another kernel's text.
 fn unlisted(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     let mut found = Vec::new();
     for (folder, list, kind) in [("pixel", "pixel/mod.rs", "PixelFn"), ("head", "head.rs", "Head")] {
@@ -274,7 +274,7 @@ fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String>
 
 /// No file depends on paths or mirrors of one machine.
 fn places(path: &str, text: &str) -> Vec<String> {
-    // Written in two halves, so that this file passes its own rule.
+    // The paths are written in two halves, so that this file passes its own rule.
     const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     const HOSTS: &[&str] = &[
         concat!("index.", "crates.io"),

@@ -1,7 +1,7 @@
 //! Which crate may use which other crates, and what the planner must not use.
 //!
-//! Each wall is a function from text or a table to complaints. Each is tested twice: on the workspace, where it must
-//! find nothing, and on a planted breach, which it must find.
+//! Each wall is a function from text or a table to complaints. Each wall is tested twice: on the workspace, where it
+//! must find nothing, and on a planted breach, which it must find.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -471,9 +471,9 @@ fn unsafe_code_is_only_in_the_files_that_may_have_it() {
 
 #[test]
 fn the_planner_is_built_from_known_crates_only() {
-    // cargo tree rather than cargo metadata: the latter also lists optional dependencies that no feature enables.
-    // Two platforms, so that nothing comes in through a `[target.'cfg(...)']` table; all platforms would make cargo
-    // download crates that no build here uses.
+    // `cargo tree` is used because `cargo metadata` also lists optional dependencies that no feature enables. Two
+    // platforms are checked, so that no crate comes in through a `[target.'cfg(...)']` table. With all platforms, cargo
+    // would download crates that no build here uses.
     let version = cargo(&["-vV"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo knows its host");
     let tree = ["tree", "--package", "vramp-plan", "--edges", "normal", "--prefix", "none", "--format", "{p}"];

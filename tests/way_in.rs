@@ -1,4 +1,4 @@
-//! Building pipelines from text, TOML and Rust, registering handlers with probes, and readable errors.
+//! Pipelines are built from text, TOML and Rust, handlers are registered with probes, and errors are readable.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -15,7 +15,7 @@ fn on_cpu() -> RunOptions {
     RunOptions::new().only(CPU)
 }
 
-/// Sends frames of a size that only its probe knows.
+/// A source of frames whose size only its probe knows.
 struct Blank {
     size: Size,
     left: u64,
@@ -203,7 +203,7 @@ fn a_stepped_pipeline_that_is_stopped_is_over() {
     }
 }
 
-/// Counts its starts, and fails when it is started or on its second frame.
+/// A handler that counts its starts, and fails when it is started or on its second frame.
 struct Weak {
     starts: Arc<AtomicUsize>,
     at_start: bool,

@@ -29,7 +29,7 @@ fn one(text: &str, size: Size, picture: &[u8]) -> Vec<u8> {
     made(text, size, &[picture.to_vec()], true).0.remove(0).bytes
 }
 
-/// Every level in every channel, each channel in its own order.
+/// An image with every level in every channel, in a different order in each channel.
 fn levels() -> (Size, Vec<u8>) {
     let level = |x: u32| [x as u8, 255 - x as u8, (x * 7) as u8, (x * 31 + 5) as u8];
     (Size { width: 256, height: 1 }, (0..256).flat_map(level).collect())

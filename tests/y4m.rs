@@ -41,7 +41,7 @@ fn noise(count: usize) -> Vec<u8> {
     (0..count as u64).map(|at| ((at + 7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// A stream with this header line and these lines before its frames, each of `frame_bytes` bytes.
+/// A stream with this header and one frame of `frame_bytes` bytes after each of these lines.
 fn stream(header: &str, lines: &[&str], frame_bytes: usize) -> Vec<u8> {
     let pixels = noise(frame_bytes * lines.len());
     let frames = lines.iter().zip(pixels.chunks(frame_bytes));
@@ -50,7 +50,7 @@ fn stream(header: &str, lines: &[&str], frame_bytes: usize) -> Vec<u8> {
     })
 }
 
-/// The sorted header after a pipeline with `between`, and the notes of the plan. Frames are 8x6 in 4:2:0.
+/// The header that a pipeline with `between` writes, and the notes of the plan. Frames are 8x6 in 4:2:0.
 fn left_of(name: &str, header: &str, between: &str) -> (String, Vec<String>) {
     let from = Scrap::holding(&format!("{name}-from"), &stream(header, &["FRAME"], 72));
     let to = Scrap::new(&format!("{name}-to"));

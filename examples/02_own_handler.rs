@@ -1,7 +1,7 @@
-//! Lesson 2: your own handler that sees whole frames. This one leaves a trail after bright pixels.
+//! Lesson 2: your own handler that sees whole frames. The handler `trail` leaves a trail after bright pixels.
 //!
-//! `cargo run --release --example 02_own_handler` runs it. With arguments, this is the whole `vramp` program with one
-//! more handler:
+//! `cargo run --release --example 02_own_handler` runs a pipeline with `trail`. With arguments, this example is the
+//! whole `vramp` program with one more handler:
 //!
 //!     cargo run --release --example 02_own_handler -- inspect trail
 //!     cargo run --release --example 02_own_handler -- top 'pattern ! trail fade=2 ! null'
@@ -31,7 +31,7 @@ impl Trail {
         ..Entry::FILTER
     };
 
-    /// Makes a handler from its settings, which are already checked.
+    /// Makes a handler from its settings, which vramp has already checked.
     fn new(setup: &Setup<'_>) -> Result<Trail, HandlerError> {
         Ok(Trail { fade: setup.int("fade")?, before: Vec::new() })
     }
@@ -40,14 +40,14 @@ impl Trail {
 impl FrameHandler for Trail {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(mut frame) = call.take(0) else { return Ok(Flow::Filtered) };
-        // A stream may change its size, so each frame has its own. A pixel of rgba8 is four bytes, rows have no
-        // padding.
+        // A stream may change its size, so each frame has its own size. In rgba8, a pixel has four bytes, and rows have
+        // no padding.
         let Size { width, height } = frame.size();
         let bytes_per_frame = 4 * width as usize * height as usize;
         if self.before.len() != bytes_per_frame {
             self.before = vec![0; bytes_per_frame];
         }
-        // The frame's own memory if nothing else holds it, otherwise a copy from the pool.
+        // Edits the frame's own memory if nothing else holds the frame, otherwise a copy from the pool.
         let mut bytes = frame.edit(call.pool())?;
         for (level, before) in bytes.iter_mut().zip(&mut self.before) {
             *level = (*level).max(before.saturating_sub(self.fade));
@@ -59,7 +59,7 @@ impl FrameHandler for Trail {
     }
 }
 
-/// The built-in handlers and this one.
+/// The built-in handlers and `trail`.
 pub fn registry() -> Registry {
     let mut registry = vramp::registry();
     registry.add(&Trail::ENTRY, Trail::new).expect("no built-in handler is called trail");

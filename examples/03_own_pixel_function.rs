@@ -1,4 +1,5 @@
-//! Lesson 3: your own pixel function, for CPU and GPU. The runtime owns the loop and fuses it with its neighbours.
+//! Lesson 3: your own pixel function, for CPU and GPU. The runtime loops over pixels, and fuses the function with its
+//! neighbours.
 //!
 //! `cargo run --release --example 03_own_pixel_function`
 
@@ -7,7 +8,8 @@ use vramp::kernels::{FnArgs, PixelFn, RowArgs, Spans};
 use vramp::prelude::*;
 use vramp::verify::{Options, verify};
 
-/// Darkens every second row. Both sides get whole levels 0..=255 and one parameter, the remaining brightness in 1/256.
+/// Darkens every second row. The CPU and the GPU get whole levels 0..=255 and one parameter, the remaining brightness
+/// in 1/256.
 static SCANLINES: PixelFn = PixelFn {
     name: "scanlines",
     wgsl: "fn scanlines(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
@@ -27,7 +29,7 @@ fn row(args: &RowArgs<'_>, pixels: &mut [[u8; 4]]) {
     }
 }
 
-/// The part of a row that it changes: the CPU skips rows that stay as they are.
+/// The part of a row that the function changes. The CPU skips rows that the function does not change.
 fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
     if y % 2 == 1 { Spans::all(args.size) } else { Spans::NONE }
 }
@@ -35,8 +37,8 @@ fn spans(args: &FnArgs<'_>, y: u32) -> Spans {
 struct Scanlines(u32);
 
 impl Scanlines {
-    /// The description that the planner uses before a handler exists. By default, a filter is a pixel function in both
-    /// spaces.
+    /// The description that the planner uses before a handler exists. `Entry::FILTER` describes a pixel function in
+    /// both spaces.
     pub const ENTRY: Entry = Entry {
         name: "scanlines",
         about: "darkens every second row",
@@ -62,7 +64,7 @@ impl PixelHandler for Scanlines {
     }
 }
 
-/// The built-in handlers and this one.
+/// The built-in handlers and `scanlines`.
 pub fn registry() -> Registry {
     let mut registry = vramp::registry();
     registry.add(&Scanlines::ENTRY, Scanlines::new).expect("no built-in handler is called scanlines");
@@ -75,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let builder = Pipeline::parse(text).registry(&registry).options(RunOptions::new().only(Space::Cpu));
     println!("{}", builder.plan()?);
 
-    // Compare the frames, fused and handler by handler, on the CPU and, if there is one, on the GPU.
+    // Compare the frames, fused and handler by handler, on the CPU and, if there is a GPU, on the GPU.
     let device = Device::choose().open().inspect_err(|why| println!("cpu only: {why}")).ok();
     let spec = vramp::read(text, registry.catalog())?;
     println!("{}", verify(&spec, &registry, &Options { device, ..Options::default() })?);

@@ -5,11 +5,11 @@
 use vramp::tensor::Context;
 
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The best device, or the CPU: every op runs on both.
+    // The best device, or the CPU. Every op runs on either.
     let (context, why) = Context::open();
     println!("{why}");
 
-    // Two rows of three values, and one row that is added to each of them.
+    // Two rows of three values, and one row that is added to each of the two.
     let values = context.tensor(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
     let row = context.tensor(&[0.5_f32, 0.0, -0.5], &[3])?;
 
@@ -19,7 +19,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // As one expression: ops are fused into as few kernels as possible, without intermediate tensors.
     let together = values.lazy().mul(2.0).add(&row).gelu().run()?;
 
-    // Nothing was downloaded so far. A view shares the memory of its tensor.
+    // Nothing has been downloaded so far. A view shares the memory of its tensor.
     assert_eq!(context.transfers().host_reads, 0);
     let last = together.view(3, 3)?;
     for (name, tensor) in [("shares", &shares), ("together", &together), ("its last row", &last)] {

@@ -1,7 +1,7 @@
 //! Lesson 5: your own shader between ops. Which text belongs to which image?
 //!
-//! Two models would give embeddings of different lengths; here they are made up. Both are projected into one space and
-//! compared there, and only the answer is read back.
+//! Two models would give embeddings of different lengths; here the embeddings are made up. All embeddings are projected
+//! into one space and compared there, and only the answer is read back.
 //!
 //! `cargo run --release --example 05_multimodal`
 
@@ -10,11 +10,12 @@ use vramp::tensor::{Context, DType, Reduction, Tensor, TensorError};
 const TEXTS: [&str; 3] = ["a dog on a beach", "a red car", "two cats asleep"];
 const PICTURES: [&str; 4] = ["cats.png", "beach.png", "street.png", "sofa.png"];
 
-/// The meaning of each text in four dimensions: animal, vehicle, outside, at rest.
+/// The meaning of each text in four dimensions: animal, vehicle, outside, at rest. `SEEN` has that of each image.
 const SAID: [[f32; 4]; 3] = [[0.9, 0.0, 0.8, 0.1], [0.0, 1.0, 0.4, 0.2], [1.0, 0.0, 0.0, 0.9]];
 const SEEN: [[f32; 4]; 4] = [[1.0, 0.0, 0.1, 0.8], [0.8, 0.0, 0.9, 0.2], [0.1, 0.9, 0.5, 0.1], [0.2, 0.0, 0.0, 1.0]];
 
-/// The similarity of every text with every image, and for each image the nearest text. One workgroup per image.
+/// Computes the similarity of every text with every image, and the nearest text for each image. Each workgroup computes
+/// one image.
 const COSINE: &str = "
 @group(0) @binding(0) var<storage, read> texts: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> pictures: array<vec4<f32>>;
@@ -36,15 +37,15 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (context, why) = Context::open();
     println!("{why}");
 
-    // The models' output: the meaning is spread over 8 or 12 numbers, plus some that mean nothing.
+    // The models' output: embeddings of 8 or 12 numbers. The first four are the meaning, the others mean nothing.
     let texts = embeddings(&context, &SAID, 8)?;
     let pictures = embeddings(&context, &SEEN, 12)?;
 
-    // One space for both: a projection, a length, a division, all on the GPU without a readback.
+    // Project texts and images into one space and scale them to length 1, all on the GPU without a readback.
     let texts = normalised(&texts.matmul(&projection(&context, 8)?)?)?;
     let pictures = normalised(&pictures.matmul(&projection(&context, 12)?)?)?;
 
-    // The similarity is our own shader, compiled once; its outputs are tensors like any others.
+    // Our own shader computes the similarity. It is compiled once, and its outputs are tensors like any others.
     let (similarity, nearest) = if context.device().is_some() {
         let inputs = [("texts", DType::F32), ("pictures", DType::F32)];
         let outputs = [("similarity", DType::F32), ("nearest", DType::U32)];
@@ -83,7 +84,7 @@ fn embeddings(context: &Context, meanings: &[[f32; 4]], length: usize) -> Result
     context.tensor(&values, &[meanings.len(), length])
 }
 
-/// A learned projection: it keeps the meaning and nearly nothing of the rest.
+/// Stands for a learned projection, which keeps the meaning and nearly nothing of the other numbers.
 fn projection(context: &Context, length: usize) -> Result<Tensor, TensorError> {
     let weight = |from: usize, to: usize| if from == to { 1.0 } else { 0.01 * ((from + to) % 3) as f32 };
     let values: Vec<f32> = (0..length).flat_map(|from| (0..4).map(move |to| weight(from, to))).collect();

@@ -1,5 +1,5 @@
-//! Lesson 6: your own GPU code between ops. Tensors make a frame, our own render pass draws on it, ops process it
-//! again, and it is shown upside down, as graphics libraries want it. It is downloaded once, as a PNG.
+//! Lesson 6: your own GPU code between ops. Ops make a frame, our own render pass darkens it, and ops process it again.
+//! A second pass draws it upside down, as graphics libraries want it. Only then is it downloaded, for a PNG.
 //!
 //! `cargo run --release --example 06_own_gpu_code`
 
@@ -9,7 +9,7 @@ use vramp::tensor::{Context, DType};
 const WIDTH: usize = 320;
 const HEIGHT: usize = 240;
 
-/// A triangle that covers everything, a draw that darkens towards the edges, and one that flips vertically.
+/// A triangle that covers everything, a fragment shader that darkens towards the edges, and one that flips vertically.
 const DRAWS: &str = "
 @group(0) @binding(0) var picture: texture_2d<f32>;
 @group(0) @binding(1) var linear: sampler;
@@ -44,18 +44,18 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let context = Context::on(&device)?;
     println!("{}", device.why());
 
-    // Ops: an image whose bright parts become brighter. In f16, which every device can sample with filtering.
+    // Ops make the image brighter. The result is in f16, which every device can sample with filtering.
     let frame = context.tensor(&picture(), &[HEIGHT, WIDTH, 4])?;
     let bright = frame.lazy().cast(DType::F32).mul(1.0 / 255.0).pow(0.7).cast(DType::F16).run()?;
 
-    // Export: [height, width, 4] in a texture of [height, width], whose texels are pixels. Our render pass samples it.
+    // Export: the tensor [height, width, 4] becomes a texture of [height, width] texels, which our render pass samples.
     let handed = bright.to_texture(Some([HEIGHT, WIDTH]))?;
     let drawn = target(&device, wgpu::TextureFormat::Rgba16Float);
     draw(&device, "darkened", handed.texture(), &drawn);
-    // Disposing frees the texture; a texture that is not disposed of counts in `device.textures_held()`.
+    // `dispose` frees the texture. Until then, `device.textures_held()` counts the texture.
     handed.dispose();
 
-    // Import: the drawn values, for more ops.
+    // Import: the drawn texture becomes a tensor again, for more ops.
     let drawn = device.adopt_texture(&drawn)?;
     let darkened = context.tensor_from_texture(&drawn, "rgba", &[HEIGHT, WIDTH, 4])?;
     let bytes = darkened.lazy().cast(DType::F32).mul(255.0).round().clamp(0.0, 255.0).cast(DType::U8).run()?;
@@ -66,13 +66,13 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     draw(&device, "flipped", handed.texture(), &shown);
     handed.dispose();
 
-    // A screen would show it now. Here it is read, for the first time.
+    // A screen would show the texture now. Here the values are downloaded, for the first time.
     let shown = device.adopt_texture(&shown)?;
     let shown = context.tensor_from_texture(&shown, "rgba", &[HEIGHT, WIDTH, 4])?;
     assert_eq!((context.transfers().host_reads, device.counters().downloads), (0, 0), "nothing was read so far");
     let shown: Vec<u8> = shown.read()?;
     assert_eq!((context.transfers().host_reads, device.textures_held().count), (1, 0), "and nothing was forgotten");
-    // Green increases downwards in the image, and so upwards in the flipped one.
+    // Green increases downwards in the original image, and therefore upwards in the flipped image.
     assert!(shown[1] > shown[(HEIGHT - 1) * WIDTH * 4 + 1]);
 
     let path = std::env::temp_dir().join("vramp-own-gpu-code.png");
@@ -93,7 +93,7 @@ fn picture() -> Vec<u8> {
     (0..WIDTH * HEIGHT).flat_map(pixel).collect()
 }
 
-/// Our own texture to draw on. Importing it needs `COPY_SRC`.
+/// Our own texture to draw on. A texture that is imported later needs `COPY_SRC`.
 fn target(device: &Device, format: wgpu::TextureFormat) -> wgpu::Texture {
     device.raw().create_texture(&wgpu::TextureDescriptor {
         label: Some("lesson"),

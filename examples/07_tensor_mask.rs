@@ -1,6 +1,6 @@
-//! Lesson 7: tensors inside a pipeline. Our handler treats each frame as a tensor, computes how much each pixel is
-//! brighter than the rest, and makes that its alpha; `mix mode=over` then draws it over the blurred image. Frame, ops,
-//! mask and mix stay on the GPU and share one submit.
+//! Lesson 7: tensors inside a pipeline. Our handler treats each frame as a tensor, computes how much brighter each
+//! pixel is than the mean, and stores the result as the pixel's alpha. `mix mode=over` then draws the frame over a
+//! blurred image. Frame, ops, mask and mix stay on the GPU and share one submit.
 //!
 //! `cargo run --release --example 07_tensor_mask`
 
@@ -17,7 +17,7 @@ struct Standout {
 }
 
 impl Standout {
-    /// It has no kernel that could be fused, and runs in whichever space its frames are.
+    /// The handler has no kernel that could be fused, and runs in the memory space of its frames.
     pub const ENTRY: Entry = Entry {
         name: "standout",
         about: "sets alpha by how much a pixel stands out",
@@ -49,7 +49,7 @@ impl FrameHandler for Standout {
         let shape = [meta.size.height as usize, meta.size.width as usize, 4];
         let made = match frame.buffer() {
             Some(buffer) => {
-                // The frame's own memory is the tensor, and the ops are recorded into the frame's own submit.
+                // The tensor uses the frame's own memory, and the ops are recorded into the frame's own submit.
                 let mut recording = Recording::new();
                 let buffer = context.record_into(&mut recording, || {
                     standing_out(&context.tensor_over(buffer, &shape, DType::U8)?, &weights)?.as_buffer()
@@ -71,7 +71,7 @@ impl FrameHandler for Standout {
         Ok(Flow::Produced)
     }
 
-    /// Releases its tensors: they use the pipeline's memory and would count as a leak.
+    /// Releases the handler's tensors. They use the pipeline's memory, and would be counted as leaks.
     fn stop(&mut self) -> Result<(), HandlerError> {
         (self.context, self.weights) = (None, None);
         Ok(())
@@ -83,7 +83,7 @@ impl FrameHandler for Standout {
     }
 }
 
-/// The same colours, with an alpha of how far each pixel's brightness is above the mean.
+/// The same colours, with an alpha that says how far each pixel's brightness is above the mean.
 fn standing_out(frame: &Tensor, weights: &Tensor) -> Result<Tensor, TensorError> {
     let picture = ImageSpec { channels: "rgb".to_owned(), layout: ChannelLayout::Nhwc, ..ImageSpec::default() };
     let colours = frame.image_to_tensor(&picture)?;
@@ -94,7 +94,7 @@ fn standing_out(frame: &Tensor, weights: &Tensor) -> Result<Tensor, TensorError>
     with_alpha.tensor_to_image(&ImageSpec { channels: "rgba".to_owned(), ..picture }).run()
 }
 
-/// The built-in handlers and this one.
+/// The built-in handlers and `standout`.
 pub fn registry() -> Registry {
     let mut registry = vramp::registry();
     registry.add(&Standout::ENTRY, |_| Ok(Standout::default())).expect("no built-in handler is called standout");

@@ -1,7 +1,8 @@
-//! Memory: pools need what was planned, budgets are kept, and a handler that waits for memory gets it or reports why
-//! not.
+//! Memory: pools need as much as was planned, budgets are kept, and a handler that waits for memory gets it or reports
+//! why not.
 //!
-//! Runs on any adapter, and for random graphs on wgpu's no-op backend, on which memory is real and nothing is computed.
+//! Most tests run on any adapter. Random graphs run on wgpu's no-op backend, on which memory is real and nothing is
+//! computed.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -67,7 +68,7 @@ impl FrameHandler for Keep {
     }
 }
 
-/// The built-in kinds and those above. `keep` stores its frames in `kept`.
+/// The built-in kinds and the kinds above. `keep` stores its frames in `kept`.
 fn all_kinds(kept: &Arc<Mutex<Vec<Frame>>>) -> Registry {
     const fn size(width: u32, height: u32) -> Size {
         Size { width, height }
@@ -130,7 +131,7 @@ const PIPELINES: &[&str] = &[
     "feed size=64x48 name=p ! blur ! mix name=m ! null; p. ! delay frames=4 ! m.b",
     "pattern size=64x48 ! blur ! convert rgb8 ! convert rgba8 ! invert ! null",
     "changing size=64x64 ! blur ! null",
-    // Small buffers: tables, weights, letters.
+    // Pipelines with small buffers, such as tables, weights and letters.
     "pattern size=1x1 ! resize size=65536x1 filter=area ! resize size=1x1 filter=lanczos ! null",
     "pattern size=1x1 ! resize size=3000x1 ! resize size=1x1 filter=nearest ! null",
     "pattern size=200x150 ! text \"{fps} {frame} {time} {size}\\nand more\" size=12 ! fps ! waveform ! null",
@@ -160,7 +161,7 @@ fn pools_need_what_was_planned() {
                 0 => peak == 0,
                 _ => (least..=1.25).contains(&(peak as f64 / planned as f64)),
             };
-            // All host frames are made before the first frame; how many are lent at once depends on the lanes' speeds.
+            // Host memory is allocated before the first frame. How much is lent at once depends on the lanes' speeds.
             assert!(held(memory.cpu_peak_bytes, memory.cpu_planned_bytes, 0.9), "{what}");
             assert!(held(memory.cpu_lent_peak_bytes, memory.cpu_planned_bytes, 0.25), "{what}");
             assert!(held(memory.gpu_peak_bytes, memory.gpu_planned_bytes, 0.25), "{what}");
@@ -230,7 +231,7 @@ fn random_graph(random: &mut Chance) -> GraphSpec {
     spec
 }
 
-/// The bytes of small buffers, which plans do not include: here at most one block per kernel.
+/// The bytes of small buffers, which plans do not include. Here there is at most one block per kernel.
 fn small_data(plan: &Plan) -> u64 {
     plan.groups.iter().filter(|group| group.space == Space::Gpu).count() as u64 * SIZE_CLASS_BYTES
 }
@@ -261,7 +262,7 @@ fn trial(seed: u64) -> Option<Trial> {
             names.iter().filter(both).fold(options, |options, name| options.place(name, random.pick(&Space::RANKED)))
         }
     };
-    // A depth that is too small for a diamond is refused; that is not tested here.
+    // A depth that is too small for a diamond is refused. Refusals are not tested here.
     let plan = Plan::decide(&graph, &profile, &options).ok()?;
     let mut budget = |planned: u64| match random.below(4) {
         0 => planned,
@@ -282,7 +283,8 @@ fn trial(seed: u64) -> Option<Trial> {
     Some(Trial { what, pipeline, plan, budgets })
 }
 
-/// Every frame is accounted for and all memory is returned. A run with as much memory as planned ends without an error.
+/// Checks that every frame is accounted for and all memory is returned, and that a run with as much memory as planned
+/// ends without an error.
 fn check(what: &str, plan: &Plan, budgets: (u64, u64), report: &Report, failed: Option<&HandlerError>) -> bool {
     for link in &report.links {
         assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{what}: {link:?}");

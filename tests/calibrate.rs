@@ -1,4 +1,4 @@
-//! Calibration of any device: every figure is valid and has an origin, and plans use them.
+//! Calibration of any device: every figure is valid and has an origin, and plans use the figures.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -31,7 +31,7 @@ fn a_hasty_calibration_has_every_figure_with_its_origin_and_plans_by_it() {
     assert!(!is_estimate(&gpu.rates.sort) && !is_estimate(&gpu.rates.tap), "what runs is measured");
     assert!(is_estimate(&gpu.rates.codec), "what does not run there is not");
     assert!(gpu.rates.of(Class::Tap) > 0.0);
-    // What is written can be read back.
+    // A written profile can be read back.
     assert_eq!(Profile::read(profile.name(), &profile.write()), Ok(profile.clone()));
 
     // Every filter and drawing with a kernel has its own rate, except those that need a file.
@@ -78,7 +78,7 @@ fn an_interrupted_calibration_says_so_and_gives_nothing() {
 fn a_host_that_computes_everything_again_and_again_measures_slower() {
     let plain = Calibration::on(None).hasty().measure().unwrap();
     let slowed = Calibration::on(None).hasty().slowed(64).measure().unwrap();
-    // Sixty-four times the work: noise cannot make it look like less than four times.
+    // The slowed calibration does 64 times the work. Even with noise, it takes more than four times as long.
     let rate = |profile: &Profile| profile.cpu.rates.handlers["blur"].value;
     assert!(rate(&plain) > 4.0 * rate(&slowed), "{} against {}", rate(&plain), rate(&slowed));
     assert!(plain.gpu.is_none() && plain.name() == "calibrated:cpu");

@@ -1,4 +1,4 @@
-//! Pipelines that choose a device by its memory or load: the device they use, and their warnings.
+//! Pipelines that choose a device by memory or load: whether they use the device, and their warnings.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -9,7 +9,7 @@ use vramp::{Error, machine};
 const GB: u64 = 1_000_000_000;
 const PIPELINE: &str = "pattern size=64x48 frames=3 ! blur ! null";
 
-/// A reading of 2 GB and a load of 80 %, whatever the real device has.
+/// A reading of 2 GB of memory and a load of 80 %, instead of the values of the real device.
 fn reading() -> AdapterReading {
     AdapterReading {
         memory_bytes: Readout::is(2 * GB, "a test"),

@@ -1,5 +1,5 @@
-//! The compositor in pipelines: where each input is drawn, in both spaces, when inputs are late, change their size or
-//! do not fit a device.
+//! The compositor in pipelines: where each input is drawn, in both spaces, also if inputs are late, change their size
+//! or exceed the limits of a device.
 //!
 //! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
@@ -31,7 +31,7 @@ fn flat(size: Size, color: [u8; 4]) -> Vec<u8> {
     color.repeat(size.pixels() as usize)
 }
 
-/// The frame as text, a letter per pixel: that of its colour, or `?`.
+/// The frame as text, with a letter for the colour of each pixel, or `?` for an unknown colour.
 fn drawn(rig: &mut Rig) -> String {
     let frame = rig.pull("video").expect("a frame waits");
     let letter = |pixel: &[u8; 4]| match pixel {
@@ -62,7 +62,7 @@ fn every_layout_puts_its_inputs_where_they_belong_in_both_spaces() {
         ("compositor size=8x4 layout=pip", &[0, 1, 2], "aaaaaaaa/aaaaaaaa/aaaaaaaa/aaaaccbb"),
         ("compositor size=4x4 layout=pip", &[0, 1, 2, 3, 4, 5], "aaaa/aaaa/aaaf/edcb"),
         ("compositor size=6x5", &[0, 1, 2, 3, 4, 5, 6], "aabbcc/aabbcc/ddeeff/gg..../gg...."),
-        // One pixel has room for one of three inputs, as edges are rounded.
+        // Edges are rounded, so that a single pixel shows one of the three inputs.
         ("compositor size=1x1 layout=row", &[0, 1, 2], "b"),
         ("compositor", &[0], "a/a"),
     ];
@@ -132,7 +132,7 @@ fn an_input_that_has_brought_nothing_yet_is_transparent_and_one_that_brings_no_m
         }
         assert_eq!(seen, ["aa    ", "aa  cc", "aabbcc", "aabbcc"], "on the {on}");
     }
-    // The same if another input is the lead.
+    // The result is the same if another input is the lead.
     for on in [Space::Cpu, Space::Gpu] {
         let stream = Stream::of(size(4, 1));
         let mut rig =
@@ -144,7 +144,7 @@ fn an_input_that_has_brought_nothing_yet_is_transparent_and_one_that_brings_no_m
     }
 }
 
-/// `count` sources, each of another size, in one compositor with functions after it.
+/// A pipeline with `count` sources of different sizes, one compositor, and functions after the compositor.
 fn many(count: usize, layout: &str) -> String {
     let source = |at: usize| {
         format!("pattern kind=noise seed={at} size={}x{} label=false ! all.in{at}", 3 + 5 * at, 30 - 3 * at)
@@ -162,7 +162,7 @@ fn verified(text: &str, device: &Device) -> Verified {
     found
 }
 
-/// Whether the compositor was compared on the device, and if not, why.
+/// Whether the compositor was compared on the device. The error is the reason why not.
 fn compared(found: &Verified) -> Result<(), String> {
     let twins = found.comparisons.iter().find(|check| check.kind == ComparisonKind::Twins && check.made_by == ["all"]);
     match &twins.expect("it is looked at").result {
@@ -189,7 +189,7 @@ fn inputs_that_a_device_cannot_bind_stay_on_the_cpu_with_the_reason() {
     for (limits, most) in [(LimitSet::WebGpu, 8), (LimitSet::Downlevel, 4)] {
         let device = limited(limits);
         assert_eq!(device.limits().storage_buffers_per_stage, most);
-        // Inputs, small data and the output.
+        // Small data and the output take two of the buffers.
         let fit = most as usize - 2;
         assert_eq!(compared(&verified(&many(fit, "grid"), &device)), Ok(()));
         let why =

@@ -1,11 +1,12 @@
-//! When joins end, and how members of a fusion group handle errors: random graphs of sources with different lengths and
-//! rates, joins with every `until`, members that fail, panic or filter under every `on-error`, delays and thinning.
+//! Joins end at the right frame, and members of a fusion group handle errors by the rules. Random graphs have sources
+//! with different lengths and rates, joins with every `until`, delays and thinning, and members that fail, panic or
+//! filter under every `on-error`.
 //!
-//! A model of the documented rules computes which frames arrive, from the graph alone. Every graph then runs fused and
-//! unfused, on one thread and on several, on the CPU or on the GPU, and must agree with the model: the frames of each
-//! sink, the counters of each handler, the reported failures, and the error that ended the run.
+//! A model of the documented rules computes from the graph which frames arrive. Every graph then runs fused and
+//! unfused, on one thread and on several, on the CPU or on the GPU. The frames of each sink and the error that ended
+//! the run must agree with the model, and the counters and reported failures of all runs must be the same.
 //!
-//! `VRAMP_SEED=17` runs that seed alone.
+//! `VRAMP_SEED=17` runs only seed 17.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,14 +51,15 @@ static LAGS: Entry = Entry {
     example: "pattern ! lags ! null",
     settings: &[setting("each", WHOLE, "3")],
     spaces: &[Space::Cpu],
-    // In its own lane, so that other handlers run ahead of it.
+    // The handler has its own lane, so that other handlers run ahead of it.
     blocking: true,
     ..Entry::CONTROL
 };
 
 static STUMBLING: PixelFn = ADD_RED;
 
-/// Adds its number of calls to red, so that a second call for one frame shows. Fails, panics or filters on some frames.
+/// Adds the number of its calls to red, so that a second call for one frame is visible. Fails, panics or filters on
+/// some frames.
 struct Stumbles {
     each: u64,
     from: u64,
@@ -92,7 +94,7 @@ fn does_stumble(each: u64, from: u64, number: u64) -> bool {
     each > 0 && number >= from && (number - from).is_multiple_of(each)
 }
 
-/// Passes frames through, and delays some so that later handlers wait.
+/// Passes frames through, some of them late, so that later handlers wait.
 struct Lags(u64);
 
 impl FrameHandler for Lags {
@@ -143,7 +145,7 @@ fn registry(kept: &Arc<Mutex<Kept>>) -> Registry {
 
 // ---- graphs and the model of their results
 
-/// A slot of a stream.
+/// A position in a stream; `frame` is false if its frame was dropped.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     number: u64,
@@ -151,7 +153,7 @@ struct Place {
     frame: bool,
 }
 
-/// The slots of an output.
+/// The positions of an output.
 #[derive(Debug, Clone, Default)]
 struct Stream {
     places: Vec<Place>,
@@ -167,18 +169,19 @@ impl Stream {
 /// The aspect that a graph tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
-    /// Lengths and rates differ: which frames arrive.
+    /// Which frames arrive. Sources have different lengths and rates.
     Ends,
-    /// All sources are alike, and members fail and are skipped: also the counters and reports of handlers.
+    /// The counters and reports of handlers, and which frames arrive. All sources are alike, and members fail and skip
+    /// frames.
     Counts,
-    /// All sources are alike, and one member's failure stops the run: which one.
+    /// Which member's failure stops the run. All sources are alike.
     Stops,
 }
 
 struct Drawn {
     spec: GraphSpec,
     about: About,
-    /// By the name of a sink.
+    /// Number and time of each frame, by sink.
     expected: BTreeMap<String, Vec<(u64, i64)>>,
     /// The handler and frame of the failure that stops the run.
     error: Option<(String, u64)>,
@@ -271,7 +274,7 @@ fn draw(seed: u64) -> Drawn {
             "delay" => {
                 let held = chance.below(4);
                 handler = handler.set("frames", held);
-                // Late, but complete and with their own times.
+                // With `keep-times`, frames arrive late, but all of them arrive, with their own times.
                 let held = if chance.once_in(3) {
                     handler = handler.set("keep-times", true);
                     0
@@ -364,13 +367,13 @@ fn run(drawn: &Drawn, fused: bool, threads: u32, device: Option<&Device>) -> See
     Seen { kept, counts, reported, error }
 }
 
-/// Describes how a run differs from the model and from another run.
+/// Describes how a run differs from the model or from another run. `None` if it does not.
 fn wrong(drawn: &Drawn, seen: &Seen, other: &Seen) -> Option<String> {
     if seen.error != drawn.error {
         return Some(format!("it ended with {:?} instead of {:?}", seen.error, drawn.error));
     }
     if drawn.about == About::Stops && drawn.error.is_some() {
-        // How many frames arrive before a stop depends on threads.
+        // How many frames arrive before a stop depends on the timing of threads.
         return None;
     }
     for (sink, expected) in &drawn.expected {
@@ -446,7 +449,7 @@ fn random_graphs_end_by_the_rule_on_the_device_too() {
 
 #[test]
 fn a_join_ends_the_same_however_slow_its_inputs_are() {
-    // The second source ends while its fusion group waits for the third.
+    // The second source ends while its fusion group waits for the third source.
     let text = |slow: &str| {
         format!(
             "pattern size=8x8 fps=60 frames=100 ! mix name=x until=shortest ! keeps name=k\n\

@@ -1,8 +1,8 @@
-//! Nodes, links and lanes, put together as planned, deliver every frame.
+//! Nodes, links and lanes that are connected according to a plan deliver every frame.
 //!
 //! Handlers here carry numbers instead of pixels, so that every pairing of frames can be checked. Graphs are random,
-//! with diamonds, delays, thinning, several sources and rates, failures and lossy links. They run stepped in random
-//! order, and on one thread per lane.
+//! with diamonds, delays, thinning, several sources and rates, failures and lossy links. Each graph runs stepped in
+//! random order, and with one thread per lane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl FrameHandler for Pass {
     }
 }
 
-/// Follows its first input. Checks that the other one supplies no newer frame and never goes back in time.
+/// Follows its first input. Checks that the second input supplies no newer frame and never goes back in time.
 #[derive(Default)]
 struct Pair {
     before: Option<i64>,
@@ -221,7 +221,7 @@ fn random_graph(random: &mut Chance, lossy: usize) -> GraphSpec {
 fn planned(spec: &GraphSpec) -> Plan {
     let graph = vramp::registry().check(spec).unwrap_or_else(|e| panic!("{e}"));
     let profile = Profile::shipped("cpu").expect("it ships");
-    // Without fusion, every handler is a node.
+    // Without fusion, every handler is a node of its own.
     Plan::decide(&graph, &profile, &RunOptions::new().fusion(false)).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -272,7 +272,7 @@ fn on_one_thread_per_lane_every_plan_comes_to_its_end() {
         std::thread::scope(|scope| {
             for lane in &mut machine.lanes {
                 scope.spawn(move || {
-                    // A plan that deadlocked would end here.
+                    // A run that is in a deadlock ends here.
                     let late = || start.elapsed() > Duration::from_secs(20);
                     lane.run(&|| start.elapsed(), late).unwrap_or_else(|failure| panic!("{failure}"));
                     assert!(!late(), "{what}: a lane did not come to its end");
@@ -306,7 +306,7 @@ fn a_stop_ends_every_lane_promptly_and_counts_what_was_left() {
     std::thread::scope(|scope| {
         for lane in &mut machine.lanes {
             let stopped = &stopped;
-            // Time stays at the start: a paced source would wait forever.
+            // The time is always zero, so a paced source would wait forever.
             scope.spawn(move || lane.run(&|| Duration::ZERO, || stopped.load(Ordering::Acquire)));
         }
         stopped.store(true, Ordering::Release);

@@ -1,5 +1,5 @@
-//! Faults stay local: failing, panicking, dying and hanging handlers, streams that change their size, runs that are
-//! stopped. Every frame is accounted for, and nothing waits forever.
+//! Faults stay local: handlers fail, panic, die or hang, streams change their size, and runs are stopped. In all cases
+//! every frame is accounted for, and nothing waits forever.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,7 +65,7 @@ fn bench() -> Bench {
             if failed.replace(call.now().number) == Some(call.now().number) {
                 return pass(call);
             }
-            // The frame is taken, and must be available again for the second try.
+            // The first try takes the frame, which must be available again for the second try.
             drop(call.take(0));
             Err(HandlerError::failed("at first"))
         })))
@@ -181,7 +181,7 @@ fn a_handler_that_is_tried_again_gets_its_frame_again() {
 fn a_source_that_cannot_begin_ends_the_run_with_its_error() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("gone-{}.raw", std::process::id()));
     std::fs::write(&path, [0; 64]).expect("a file can be written");
-    // It has its own lane, which the lanes after it wait for.
+    // The source has its own lane, and the lanes after it wait for that lane.
     let text = format!("raw path={} size=4x4 format=gray8 !{{queue}} null", path.display());
     let (done, over) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -195,7 +195,7 @@ fn a_source_that_cannot_begin_ends_the_run_with_its_error() {
 
 #[test]
 fn a_panic_is_an_error_of_the_handler_that_panicked() {
-    // Other tests may run in this process, and their panics are printed.
+    // Other tests may run in this process, and their panics must be printed.
     std::panic::set_hook(Box::new(|panic| {
         if panic.payload().downcast_ref::<&str>() != Some(&"five is too much") {
             eprintln!("{panic}");
@@ -238,7 +238,7 @@ fn an_editor_on_one_branch_does_not_touch_the_other() {
     }
     assert!(report.counters.frame_copies <= 40, "{:?}", report.counters);
 
-    // Alone it always edits in place.
+    // As the only consumer of the source, `edits` always edits in place.
     let report =
         bench.run("pattern kind=solid size=8x8 frames=40 ! edits ! null").0.into_result().expect("nothing fails");
     assert_eq!(report.counters.frame_copies, 0);
@@ -368,7 +368,7 @@ fn a_size_that_the_graph_cannot_take_ends_the_run_in_words() {
     assert!(error.starts_with("m, frame 1") && error.contains("resize size=20x16"), "{error}");
     assert_eq!(outcome.report.memory.leaked, 0);
 
-    // If both change together, nothing is wrong.
+    // If both inputs change their size at the same frame, nothing is wrong.
     let text = format!("image path={path}/in-*.png ! mix name=m ! null ; image path={path}/in-*.png ! invert ! m.b");
     let report = bench().run(&text).0.into_result().expect("both change at the same frame");
     assert_eq!((report.frames, report.counters.replans), (2, 2));

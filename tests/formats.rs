@@ -1,5 +1,6 @@
-//! Every pair of pixel formats gives the same bytes on the GPU as on the CPU, for every interpretation of YUV, alone
-//! and fused with its neighbours. Pipelines that convert transfer and fuse what their plans show.
+//! Conversion between every pair of pixel formats gives the same bytes on the GPU as on the CPU, for every
+//! interpretation of YUV, alone and fused with its neighbours. Pipelines with conversions transfer and fuse what their
+//! plans show.
 //!
 //! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
@@ -37,7 +38,7 @@ impl Bench {
         Bench { device, player, owner: "formats".into() }
     }
 
-    /// The bytes that a conversion makes on the device, in memory that had other contents before.
+    /// The bytes that a conversion makes on the device, in memory that held other values before.
     fn run(&mut self, made: &Converted) -> Vec<u8> {
         let mut recording = Recording::new();
         let lend = |bytes: u64| self.device.lend(bytes.max(16), &self.owner).expect("memory for a small frame");
@@ -78,7 +79,7 @@ fn every_pair_of_formats_is_the_same_on_both_sides_in_every_size_and_way() {
     for (from, into) in pairs() {
         for (at, (width, height)) in SIZES.into_iter().enumerate() {
             let size = Size { width, height };
-            // Every way if the kernel is new, alternating afterwards.
+            // All interpretations of YUV at the last size, and one of them in turn at every other size.
             let ways = if at == SIZES.len() - 1 { &Way::ALL[..] } else { &Way::ALL[at % 4..=at % 4] };
             for way in ways {
                 bench.compare(&Converted::new(from, into, size, *way, made_up(from, size, at as u64)));
@@ -212,7 +213,8 @@ fn graphs_with_other_formats_verify_as_equal_handler_by_handler() {
         let options = Options { frames: 2, device: Some(device.clone()), ..Options::default() };
         let verified = verify(&spec, &registry, &options).expect("it runs");
         assert!(verified.is_equal(), "{verified}");
-        // Fused on the CPU, five handlers and an inserted converter on the GPU, and the whole graph on the GPU.
+        // One comparison of the fused graph on the CPU, six on the GPU for five handlers and an inserted converter, and
+        // one of the whole graph on the GPU.
         assert!(verified.compared() == 8, "{verified}");
     }
 }

@@ -1,4 +1,4 @@
-//! The harness with built-in handlers: pushed frames come out, and both spaces make the same pixels.
+//! The harness with built-in handlers: frames that are pushed in come out, and both spaces make the same pixels.
 //!
 //! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
@@ -23,7 +23,7 @@ fn size(width: u32, height: u32) -> Size {
     Size { width, height }
 }
 
-/// Random in all four channels, with many values at the ends of the range.
+/// An image that is random in all four channels, with many values at the ends of the range.
 fn picture(size: Size, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut byte = || {
@@ -44,7 +44,7 @@ fn rig(text: &str, on: Space, stream: impl Into<Stream>, inputs: &[&str]) -> Rig
     harness.build().unwrap_or_else(|error| panic!("{text} on the {on}: {error}"))
 }
 
-/// The frames that a piece makes from random images at each of its inputs.
+/// The frames that a part of a pipeline makes from random images at each of its inputs.
 fn frames(text: &str, on: Space, of: Size, inputs: &[&str], steps: u64) -> Vec<Caught> {
     let mut rig = rig(text, on, of, inputs);
     for step in 0..steps {
@@ -54,13 +54,13 @@ fn frames(text: &str, on: Space, of: Size, inputs: &[&str], steps: u64) -> Vec<C
         rig.step().unwrap_or_else(|error| panic!("{text} on the {on} at {of}: {error}"));
     }
     let report = rig.finish().expect("it finishes");
-    // The tests share a device, and its counts include other tests.
+    // Tests share a device, so on the GPU the count includes the memory of other tests.
     assert!(report.memory.leaked == 0 || on == Space::Gpu, "{text} on the {on} at {of}");
     assert_eq!(report.counters.dispatches > 0, on == Space::Gpu, "{text} on the {on} at {of}");
     (0..rig.waiting("video").expect("one output")).map(|_| rig.pull("video").expect("it waits")).collect()
 }
 
-/// Both spaces make the same frames from the same pushes, up to a difference of `levels`.
+/// Asserts that both spaces make the same frames from the same inputs, up to a difference of `levels`.
 #[track_caller]
 fn agree(text: &str, inputs: &[&str], levels: u8) {
     for (width, height) in SIZES {
@@ -311,7 +311,7 @@ fn the_scanlines_of_lesson_three_agree_with_the_formula_on_both_sides() {
             rig.push("video", &picture(of, 1)).expect("a frame");
             rig.step().expect("it steps");
             let made = rig.pull("video").expect("one a step");
-            // 1 - 0.3 of full brightness, in 1/256.
+            // The remaining brightness, 1 - 0.3, is 179 in 1/256.
             let dark = |level: u8| 255 - ((u32::from(255 - level) * 179 + 128) >> 8) as u8;
             for (at, (pixel, found)) in picture(of, 1).as_chunks::<4>().0.iter().zip(made.pixels()).enumerate() {
                 let [r, g, b, a] = *pixel;
@@ -352,7 +352,7 @@ fn shown(folder: &Folder) -> Vec<(&'static Entry, String)> {
     registry().catalog().entries().filter(in_both).map(text).collect()
 }
 
-/// Compares both spaces at every size that the piece accepts; it must accept at least one.
+/// Compares both spaces at every size that the part of a pipeline accepts. It must accept at least one size.
 fn agree_where_it_fits(text: &str, inputs: &[&str], sizes: &[(u32, u32)]) {
     let fits = |of: Size| {
         let harness = Harness::of(text, registry()).on(Space::Cpu);
@@ -371,7 +371,7 @@ fn the_example_of_every_handler_with_pixels_agrees_to_the_bit() {
     let shown = shown(&folder);
     assert!(shown.len() > 28, "only {} handlers run in both spaces", shown.len());
     for (entry, text) in shown {
-        // Besides the required inputs, an optional one if there is any.
+        // Links all required inputs, and one optional input if there is any.
         let needed = entry.inputs.iter().filter(|input| input.required).count();
         let inputs: Vec<&str> = entry.inputs.iter().take(needed + 1).map(|input| input.name).collect();
         agree_where_it_fits(&text, &inputs, &SIZES);

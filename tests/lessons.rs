@@ -1,4 +1,4 @@
-//! The lessons run on any adapter: those about tensors as they are, lesson 2 as the whole program.
+//! The lessons run on any adapter: those about tensors without arguments, and lesson 2 as the whole program.
 
 #[path = "../examples/05_multimodal.rs"]
 mod multimodal;
@@ -40,7 +40,7 @@ fn the_program_knows_a_handler_that_was_registered() {
     assert!(report.contains("\"frames_out\":4"), "{report}");
     assert!(output_of(&["completions", "bash"]).contains("trail"));
     assert!(output_of(&["run", "--help"]).contains("--budget"));
-    // It does not count allocations, and reports that instead of checking such a budget.
+    // Lesson 2 does not count allocations, so it cannot check this budget, and reports that.
     let limited = ["run", "pattern size=16x8 frames=40 ! null", "--cpu", "--budget", "heap_allocs=0"];
     let output = std::process::Command::new(&program).args(limited).output().expect("it ran before");
     assert_eq!(output.status.code(), Some(4));

@@ -1,10 +1,10 @@
-//! The integration tests of the facade, as one binary, so that dependencies are linked once.
+//! The integration tests of the crate `vramp`, as one binary, so that dependencies are linked once.
 //!
 //! `cargo test --test integration engine::` runs one file.
 
 #![recursion_limit = "256"]
 
-// Shared by several files.
+// Modules that several test files share.
 mod ran;
 mod shared;
 mod source;

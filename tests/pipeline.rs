@@ -1,4 +1,5 @@
-//! Counters of a run match the plan, in both spaces, and steady frames allocate, bind and compile nothing.
+//! In both spaces, the counters of a run match the plan, and in the steady state nothing is allocated, bound or
+//! compiled.
 //!
 //! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
@@ -21,7 +22,7 @@ fn on_device(text: &str) -> Report {
     report
 }
 
-/// Holds for every run that reaches its end.
+/// Checks what holds for every run that reaches its end.
 fn check(text: &str, report: &Report) {
     for link in &report.links {
         assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{text}: {link:?}");

@@ -1,8 +1,8 @@
 //! Random pipelines of every handler that runs. Fused and unfused, on the CPU and on the GPU, they make the same
-//! frames, lose none of them, and leave no memory in use.
+//! frames, lose no frame, and leave no memory in use.
 //!
-//! A failure is shown with its seed and as the smallest graph that still fails; `VRAMP_SEED=17` runs that seed alone.
-//! `cargo xtask long` runs thousands.
+//! A failure is shown with its seed and with the smallest graph that still fails. `VRAMP_SEED=17` runs only seed 17.
+//! `cargo xtask long` runs thousands of pipelines.
 
 pub(crate) mod chance;
 mod files;
@@ -33,13 +33,13 @@ use sketch::{Drawing, Sketch};
 
 /// The number of frames of each source.
 const FRAMES: u64 = 4;
-/// The maximum number of handlers of a graph on the GPU, where each is also compiled and run alone.
+/// The maximum number of handlers in a graph on the GPU, where every handler is also compiled and run alone.
 const MOST_ON_DEVICE: usize = 5;
 const MOST_ON_CPU: usize = 8;
 /// No run takes this long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// All kinds, with those that print replaced.
+/// All built-in kinds. The kinds that print are replaced.
 fn quiet_kinds() -> Registry {
     vramp::registry().remade(|entry, make| {
         if entry.family == Family::Control && entry.name == "probe" {
@@ -71,7 +71,7 @@ fn seeds(from: u64, usual: u64, long: u64) -> Range<u64> {
 fn wrong(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
     let (send, answer) = channel();
     let (sketch, registry, device) = (sketch.clone(), registry.clone(), device.cloned());
-    // A thread that hangs is left running: the test has failed by then.
+    // If the thread hangs, it is left running, because the test has failed by then.
     std::thread::spawn(move || send.send(wrong_within(&sketch, &registry, device.as_ref())));
     answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Some(format!("it has not come to its end within {PATIENCE:?}")))
 }
@@ -114,7 +114,7 @@ fn ran(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<
     unaccounted(&report, sketch.ends_early())
 }
 
-/// Pins every third handler that offers both spaces to the CPU, so that frames are transferred both ways.
+/// Of the handlers that offer both spaces, pins every third to the CPU, so that frames are transferred both ways.
 fn mingled(options: RunOptions, graph: &Graph) -> RunOptions {
     let both = graph.handlers().iter().filter(|h| h.entry.offers(Space::Cpu) && h.entry.offers(Space::Gpu));
     both.enumerate().fold(options.only(Space::Gpu), |options, (at, handler)| match at % 3 {
@@ -141,14 +141,14 @@ fn unaccounted(report: &Report, ends_early: bool) -> Option<String> {
         }
     }
     let memory = &report.memory;
-    // Frames for a handler that has ended are dropped.
+    // Frames are dropped if they are sent to a handler that has ended.
     let dropped = if ends_early { 0 } else { report.dropped.sum() };
     let left = (memory.leaked, report.in_flight, report.failed, dropped);
     (left != (0, 0, 0, 0)).then(|| format!("leaked, in flight, failed and dropped are {left:?}: {:?}", memory.leaks))
 }
 
-/// Runs the graphs of these seeds, alternating between the devices. Panics with the first failure and its smallest
-/// graph.
+/// Runs the graphs of these seeds, alternating between the devices. Panics with the first failure and the smallest
+/// graph that still fails.
 fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, registry: &Registry, devices: &[Device]) {
     for seed in seeds {
         let device = devices.get(seed as usize % devices.len().max(1));
@@ -210,7 +210,7 @@ static UNLIKE: PixelFn =
 
 static ENTRY: Entry = Entry { name: "addred", about: "adds to red", example: "", ..Entry::FILTER };
 
-/// Adds another number each time that it is made, so that no two runs agree.
+/// Adds a different number in each instance, so that no two runs agree.
 struct AddRed(u32);
 
 impl PixelHandler for AddRed {

@@ -1,4 +1,4 @@
-//! The programs of README.md and docs/tensors.md run, are short, and are quoted there word for word.
+//! The programs in examples/readme run, are short, and are quoted word for word in README.md.
 
 #[path = "../examples/readme/own_handler.rs"]
 mod own_handler;
@@ -9,7 +9,7 @@ mod tensors;
 
 const README: &str = include_str!("../README.md");
 
-/// A program as the README shows it: `main` need not be public there.
+/// Asserts that the README shows a program. `main` need not be public there.
 fn is_shown(program: &str) {
     let shown = program.replace("pub fn main", "fn main");
     assert!(README.contains(&format!("```rust\n{shown}```")), "the README does not show:\n{shown}");

@@ -1,7 +1,7 @@
 //! A device that is lost during a run: the stream continues on another device or on the CPU, and returns to the device.
-//! Only frames that were on the device are lost, each is counted, and no wrong frame is written.
+//! Only frames that were on the device are lost. Each lost frame is counted, and no wrong frame is written.
 //!
-//! Runs on any adapter; devices are lost by destroying them.
+//! Runs on any adapter. The tests destroy a device to simulate its loss.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -120,7 +120,7 @@ impl Bench {
     }
 }
 
-/// Holds for every run.
+/// Checks what holds for every run.
 fn check(text: &str, report: &Report) {
     for link in &report.links {
         assert_eq!(link.sent, link.taken + link.dropped + link.queued, "{text}: {link:?}");
@@ -154,7 +154,7 @@ fn is_right(text: &str, kept: &Kept, truth: &Kept) -> usize {
 const DELAYED: &str =
     "pattern kind=noise size=32x24 frames=1000 label=false ! blur sigma=1 ! delay 5 keep-times=true ! keeps";
 
-/// Frames in flight, and those that `delay` holds.
+/// Two frames in flight, and five frames that `delay` holds.
 const MOST_LOST: u64 = 2 + 5;
 
 #[test]
@@ -277,7 +277,7 @@ fn a_device_that_cannot_be_opened_at_once_is_used_again_once_it_can() {
     let (stopper, watch) = (pipeline.stopper(), pipeline.watch());
     let (seen, kept) = (Arc::clone(&back_at), Arc::clone(&bench.kept));
     let ends = std::thread::spawn(move || {
-        // It continues until fifty more frames have come from the reopened device.
+        // The run continues until fifty more frames have come from the reopened device.
         while (lock(&kept).len() as u64) < seen.load(Ordering::Relaxed).saturating_add(50) {
             std::thread::yield_now();
         }
@@ -396,7 +396,7 @@ fn frames_that_wait_for_memory_when_the_device_is_lost_are_right_or_lost() {
 
 #[test]
 fn an_input_that_has_lost_nothing_costs_no_frame() {
-    // The side input brings its first frame late: until then the lead passes alone.
+    // The first frame of the side input is late. Until then, frames of the lead pass alone.
     let text = "pattern kind=noise size=16x12 frames=60 label=false name=a ! mix name=m ! keeps; \
                 a. ! delay 40 ! invert ! m.b";
     let bench = bench();
@@ -468,7 +468,8 @@ fn whatever_the_graph_and_whenever_the_loss_no_wrong_frame_arrives() {
             let missing = is_right(&format!("{text}, lost at {at:?}, {rule:?}"), &bench.kept(), &truth) as u64;
             // A frame that is lost before a fork is missing on both branches.
             assert!(missing <= 2 * report.dropped.device_lost, "{text}: {missing} of {}", report.dropped.device_lost);
-            // Frames in flight, held by a delay, waiting in a link; and on a thinned side input, until its next frame.
+            // The lost frames were in flight, held by a delay, or waiting in a link. A thinned side input loses frames
+            // until its next frame.
             let most = report.recoveries.len() as u64 * 2 * (u64::from(in_flight) + 16);
             assert!(report.dropped.device_lost <= most, "{text}, lost at {at:?}: {}", report.dropped.device_lost);
             assert!(!report.recoveries.is_empty(), "{text}: lost at {at:?}");

@@ -1,5 +1,6 @@
-//! Handlers start and stop once, lanes work at the same time, slow frames and every second are reported, batches share
-//! a submit, two runs share nothing, sources without consumers end, and files are not overwritten or cut silently.
+//! Handlers start and stop once, and lanes work at the same time. Slow frames are reported, and so is the progress of
+//! every second. The frames of a batch share a submit, two runs share nothing, sources without consumers end, and files
+//! are not overwritten or cut silently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -67,7 +68,7 @@ impl Bench {
             Ok(Worker::frames(Life { process: |_: &mut Call<'_>| {}, starts, stops }))
         };
         registry.add(&COUNTED, counted).expect("a good entry");
-        // Two of them pass only together, so they must run at the same time.
+        // Two handlers pass the barrier only together, so they must run at the same time.
         let barrier = Arc::new(Barrier::new(2));
         let meets = move |_: &Setup<'_>| {
             let barrier = Arc::clone(&barrier);
@@ -151,7 +152,7 @@ fn a_source_ends_when_all_its_consumers_have_ended() {
 #[test]
 fn whole_frames_that_a_source_sent_before_it_failed_arrive() {
     let path = std::env::temp_dir().join(format!("vramp-running-{}.raw", std::process::id()));
-    // Five frames of 8x8, and a part of a sixth.
+    // Five frames of 8x8, and a part of a sixth frame.
     std::fs::write(&path, vec![7; 5 * 256 + 100]).expect("a file in the temporary folder");
     let text = format!("raw path={} size=8x8 ! blur ! delay frames=2 keep-times=true ! null", path.display());
     for _ in 0..5 {
@@ -268,7 +269,7 @@ fn a_graph_that_would_spoil_a_file_is_refused_before_anything_is_opened() {
     assert!(!std::path::Path::new("o.raw").exists());
 }
 
-/// Records how it is stopped.
+/// A handler that records how it is stopped.
 struct Ends(Arc<Mutex<Vec<&'static str>>>);
 
 impl FrameHandler for Ends {
@@ -309,7 +310,7 @@ fn a_sink_is_stopped_early_exactly_if_its_stream_was_cut() {
     check(endless, None, &stop_soon(Stopper::end), &["whole"]);
     check(endless, None, &stop_soon(Stopper::finish), &["whole"]);
     check(fails, None, &nothing, &["early"]);
-    // One stream has ended before the other is cut.
+    // One stream has ended before the other stream is cut.
     let two = format!("{short}; {endless}");
     check(&two, None, &stop_soon(Stopper::stop), &["early", "whole"]);
 }

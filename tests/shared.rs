@@ -1,4 +1,4 @@
-//! Shared by several test files: the registry, a device, and handlers for tests.
+//! Parts that several test files share: the registry, a device, and handlers for tests.
 
 use std::sync::OnceLock;
 
@@ -48,7 +48,7 @@ pub static CHANGING: Entry = Entry {
     ..Entry::SOURCE
 };
 
-/// A source that changes the size after every few frames.
+/// A source that changes the frame size after every few frames.
 pub struct Changing {
     pub sizes: &'static [Size],
     pub every: u64,
@@ -64,7 +64,7 @@ impl FrameHandler for Changing {
     }
 }
 
-/// Adds its parameter to red.
+/// A pixel function that adds its parameter to red.
 pub const ADD_RED: PixelFn = PixelFn {
     name: "add_red",
     wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {

@@ -1,5 +1,5 @@
-//! The built-in handlers under the shipped profiles: an automatic plan is never worse than a forced one, and the
-//! figures alone decide where the demo runs.
+//! The built-in handlers under the shipped profiles: an automatic plan is never worse than one that forces a space, and
+//! only the figures of the profile decide where the demo runs.
 
 use vramp::plan::catalog::Family;
 use vramp::prelude::*;
@@ -51,7 +51,7 @@ fn cost(pipeline: &str, profile: &Profile, only: Option<Space>) -> Option<u64> {
     Plan::decide(&graph, profile, &options).ok().map(|plan| plan.cost_ns)
 }
 
-/// Every filter and drawing with one input, before a sink in either space.
+/// Pipelines of every filter and drawing with one input, each before a sink in either space.
 fn shown() -> Vec<String> {
     let registry = vramp::registry();
     let entries = registry.catalog().entries().filter(|entry| matches!(entry.family, Family::Filter | Family::Draw));
@@ -88,7 +88,7 @@ fn auto_is_never_worse_than_all_cpu_or_all_gpu_on_any_shipped_profile() {
             }
         }
     }
-    // A planner that only picks the better of the two extremes would pass the assertion above.
+    // A planner that only chooses the better of all-CPU and all-GPU would pass the assertion above.
     assert!(better >= 5, "only {better} of {compared} plans beat both orders");
 }
 
@@ -110,12 +110,12 @@ fn the_demo_is_on_the_cpu_when_small_and_on_the_device_when_large() {
 
 #[test]
 fn another_machine_flips_where_the_demo_lands() {
-    // The same class with a device that is free to use takes the small frame too ...
+    // With a fast submit, the device of the same class gets the small frame too.
     let text = include_str!("../crates/plan/src/profile/shipped/integrated.toml");
     let quick = text.replace("submit_us = { value = 60", "submit_us = { value = 1");
     assert_ne!(quick, text);
     assert_eq!(demo("640x480", &Profile::read("quick", &quick).expect("it reads")), Space::Gpu);
-    // ... and with a slow submit it loses the large frame.
+    // With a slow submit, the device loses even the large frame.
     let slow = text.replace("submit_us = { value = 60", "submit_us = { value = 60000");
     assert_eq!(demo("3840x2160", &Profile::read("slow", &slow).expect("it reads")), Space::Cpu);
 }

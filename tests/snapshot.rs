@@ -8,7 +8,7 @@ use vramp::plan::{RunOptions, Space};
 use vramp::runtime::Report;
 use vramp::runtime::observe::Snapshot;
 
-/// Runs a pipeline while another thread takes snapshots; returns those, the last one, and the report.
+/// Runs a pipeline while another thread takes snapshots. Returns these, a snapshot after the run, and the report.
 fn watched(pipeline: &str, space: Space) -> (Vec<Snapshot>, Snapshot, Report) {
     let registry = vramp::registry();
     let spec = vramp::read(pipeline, registry.catalog()).expect("it is right");

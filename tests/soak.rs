@@ -1,6 +1,6 @@
 //! Long runs: memory does not grow, no memory stays lent, and every frame is accounted for while sizes change.
 //!
-//! `cargo xtask long` runs a million frames on the CPU and a hundred thousand on the GPU; other runs use fewer.
+//! `cargo xtask long` runs a million frames on the CPU and a hundred thousand on the GPU; `cargo test` runs fewer.
 
 use std::process::Command;
 
@@ -34,13 +34,13 @@ fn run(text: &str, every: u64, frames: u64, space: Space) -> Report {
     outcome.unwrap_or_else(|error| panic!("{error}")).into_result().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The number of frames in a normal run and in a long one.
+/// The number of frames: `usual`, or `long` with `VRAMP_LONG`.
 fn frames(usual: u64, long: u64) -> u64 {
     if std::env::var_os("VRAMP_LONG").is_some() { long } else { usual }
 }
 
-/// Whether this process runs this test alone. If not, the test runs in another process: it measures the memory of the
-/// whole process, and other tests may run in this one.
+/// Whether this process runs only this test. If not, runs the test in a second process, because it measures the memory
+/// of a whole process, and other tests may run in this process.
 fn is_alone(test: &str) -> bool {
     const ALONE: &str = "VRAMP_TEST_SOAKS_ALONE";
     if std::env::var_os(ALONE).is_some() {

@@ -1,4 +1,5 @@
-//! Frames are tensors: a handler that computes with ops records them into the frame's own submit, in either space.
+//! Frames are tensors. A handler computes with ops in either space; on the GPU, the ops are recorded into the frame's
+//! own submit.
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
@@ -41,7 +42,7 @@ fn both_sides_make_the_same_picture() {
     std::fs::remove_dir_all(&folder).unwrap();
     let [host, device] = &bytes;
     assert_eq!(host.len(), 37 * 23 * 4 * 12);
-    // The mask is a sigmoid, whose last bit may change a level.
+    // The mask is a sigmoid. A difference in its last bit may change a level by one.
     assert!(host.iter().zip(device).all(|(one, two)| one.abs_diff(*two) <= 1));
     assert!(host.chunks(4).any(|pixel| pixel != &host[..4]), "there is something to see");
 }

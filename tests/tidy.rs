@@ -1,7 +1,7 @@
 //! Rules about the repository's text that no compiler checks.
 //!
-//! Each rule is a function from a path and its text to complaints. Each is tested twice: on the repository, where it
-//! must find nothing, and on a planted mistake, which it must find.
+//! Each rule is a function from a path and its text to complaints. Each rule is tested twice: on the repository, where
+//! it must find nothing, and on a planted mistake, which it must find.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,8 @@ const SAY_NOTHING: &[&str] = &["utils", "util", "common", "types", "base", "core
 
 type Rule = fn(&str, &str) -> Vec<String>;
 
-/// The files that may count allocations as foreign (of a driver or codec), how often, and whose they are.
+/// The files that may count allocations as foreign (made by a driver or codec), the number of such calls in each file,
+/// and what makes the allocations.
 const FOREIGN: &[(&str, usize, &str)] = &[
     (
         "crates/runtime/src/device/lane_player.rs",
@@ -28,7 +29,7 @@ const FOREIGN: &[(&str, usize, &str)] = &[
 
 // ---- the files that a rule is about
 
-/// Whether this is code of the product or of the chores; not a test, a bench or an example.
+/// Whether a path is code of the product or of xtask, and not a test, a bench or an example.
 fn is_source(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     is_rust(path) && matches!(parts[..], ["crates", _, "src", ..] | ["xtask", "src", ..] | ["src", ..])
@@ -100,7 +101,7 @@ fn words_anywhere(path: &str, text: &str) -> Vec<String> {
     refused(path, &code(text), REFUSED)
 }
 
-/// Words that make prose hard to read. Names of people's roles hide which part of the program acts.
+/// Words that make prose hard to read. Words for persons hide which part of the program acts.
 fn stilted(path: &str, text: &str) -> Vec<String> {
     const REFUSED: &[(&str, &str)] = &[
         ("whoever", "name the caller, handler or lane"),
@@ -174,7 +175,7 @@ fn glob_reexports(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Every shader belongs to a kernel and has its CPU twin beside it, except texts such as users write.
+/// Every shader belongs to a kernel and has its CPU twin beside it, except shaders such as users write.
 fn twins(paths: &[String]) -> Vec<String> {
     let known: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
     let mut found = Vec::new();
@@ -183,7 +184,7 @@ fn twins(paths: &[String]) -> Vec<String> {
         if ["examples/shaders/", "tests/hostile_shaders/"].iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
-        // Tensor kernels: the Rust file that uses them is beside them; their twins are loops in `host`.
+        // The twin of a tensor kernel is a loop in `host`. The Rust file that uses the kernel is beside its shader.
         let in_tensor = path.strip_prefix("crates/tensor/src/").is_some();
         if !path.starts_with("crates/kernels/src/") && !in_tensor {
             found.push(format!("{path}: shaders live in crates/kernels/src, beside their twins"));
@@ -200,8 +201,8 @@ fn twins(paths: &[String]) -> Vec<String> {
     found
 }
 
-/// Every pixel kernel is in the list `ALL` of its folder, from which the twin tests take their kernels. A WGSL file
-/// without a kernel of its own is part of another kernel's text.
+/// Every pixel kernel is in the list `ALL` of its folder, because the twin tests take their kernels from these lists. A
+/// WGSL file without a kernel of its own is part of another kernel's text.
 fn unlisted(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     let mut found = Vec::new();
     for (folder, list, kind) in [("pixel", "pixel/mod.rs", "PixelFn"), ("head", "head.rs", "Head")] {
@@ -232,7 +233,7 @@ fn unlisted(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     found
 }
 
-/// Every test file is a module of its crate's one test binary: an undeclared file is never compiled or run.
+/// Every test file is a module of the single test binary of its crate. An undeclared file is never compiled or run.
 fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String> {
     let mut found = Vec::new();
     for path in paths.iter().filter(|path| is_rust(path)) {
@@ -273,7 +274,7 @@ fn undeclared(paths: &[String], text_of: impl Fn(&str) -> String) -> Vec<String>
 
 /// No file depends on paths or mirrors of one machine.
 fn places(path: &str, text: &str) -> Vec<String> {
-    // Written in two halves, so that this file passes its own rule.
+    // The paths are written in two halves, so that this file passes its own rule.
     const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     const HOSTS: &[&str] = &[
         concat!("index.", "crates.io"),
@@ -315,7 +316,7 @@ fn relative_links(text: &str) -> Vec<(usize, String)> {
         if fenced {
             continue;
         }
-        // Every second piece is between backticks, and an example rather than a link.
+        // Every second piece is between backticks, and is an example rather than a link.
         let prose: String = words.split('`').step_by(2).collect::<Vec<_>>().join(" ");
         let inline = prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
         let definition = prose.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target);

@@ -1,5 +1,5 @@
-//! Timelines and times: every call is a span, spans of a track do not overlap, spans of the device are inside their
-//! submission, and late frames name the slow handler, in whichever lane it is.
+//! Timelines and times: every call is a span, spans of a track do not overlap, and spans of the device are inside their
+//! submission. If frames are late, the slow handler is named, in whichever lane it runs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ const fn setting(name: &'static str, value: ValueType, usual: &'static str) -> S
     Setting { name, value, fallback: Fallback::Is(usual), liveness: Liveness::Fixed, about: "for tests" }
 }
 
-/// How far each frame moves the clock.
+/// By how many milliseconds each call of the handler moves the clock.
 const FAR: Setting = setting("ms", ValueType::Int { min: 0, max: 1000 }, "0");
 const MS: &[Setting] = &[FAR];
 const OWN: Entry =
@@ -77,7 +77,7 @@ fn frames(spans: &[(String, TraceSpan)]) -> BTreeMap<&str, Vec<u64>> {
     found
 }
 
-/// Holds for every trace of a run that reached its end.
+/// Checks what holds for the trace of every run that reached its end.
 #[track_caller]
 fn check(trace: &Trace, report: &Report) {
     for track in trace.tracks() {
@@ -257,7 +257,7 @@ impl Clock {
         Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
     }
 
-    /// The built-in kinds, and kinds whose every call moves this clock.
+    /// The built-in kinds, and kinds that move this clock with every call.
     fn registry(&self) -> Registry {
         let mut registry = vramp::registry();
         for entry in [&TAKES, &TAKES_ALONE, &MAKES, &KEEPS] {
@@ -273,8 +273,8 @@ impl Clock {
         registry
     }
 
-    /// Steps a pipeline, paced at 60 frames a second, to its end; `idle` is how far the clock moves with each step.
-    /// Returns the handlers that were blamed, each with its time and the allowed time in milliseconds.
+    /// Steps a pipeline, paced at 60 frames a second, to its end. Each step moves the clock by `idle`. Returns the
+    /// handlers that were blamed for late frames, each with its time and the allowed time in milliseconds.
     fn blamed(&self, text: &str, space: Space, idle: Duration) -> Vec<(String, u128, u128)> {
         let (registry, heard) = (self.registry(), Arc::new(Mutex::new(Vec::new())));
         let (graph, blamed) = (graph(text, &registry), Arc::clone(&heard));
@@ -311,7 +311,7 @@ impl Clock {
 struct Takes {
     clock: Clock,
     each: Duration,
-    /// The size of its frames if it is a source.
+    /// The size of the frames, if the handler is a source.
     size: Option<Size>,
     sends: bool,
 }
@@ -331,7 +331,7 @@ impl FrameHandler for Takes {
     }
 }
 
-/// Asserts that this handler was blamed with this time, and no other handler.
+/// Asserts that only this handler was blamed, with this time.
 #[track_caller]
 fn names(text: &str, handler: &str, own_ms: u128) {
     let blamed = Clock::default().blamed(text, Space::Cpu, Duration::ZERO);
@@ -361,7 +361,7 @@ fn a_slow_handler_is_named_once_a_second() {
     let clock = Clock::default();
     let text = "pattern size=8x8 frames=100 ! takes ms=50 ! null";
     let blamed = clock.blamed(text, Space::Cpu, Duration::ZERO);
-    // 100 frames of 50 ms are five seconds.
+    // 100 frames of 50 ms take five seconds, and a handler is blamed once per second.
     assert!((4..=6).contains(&blamed.len()), "{} times in {:?}", blamed.len(), clock.now());
 }
 

@@ -1,6 +1,6 @@
 //! Every kernel gives the same bytes on the GPU as on the CPU, alone and fused, under every set of limits.
 //!
-//! The kernels come from `pixel::ALL` and `head::ALL`, and their settings from their own samples.
+//! The kernels come from `pixel::ALL` and `head::ALL`. Each kernel has samples of its settings.
 //! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
 use std::sync::Arc;
@@ -135,7 +135,8 @@ impl Rig {
             let mut reads = Vec::new();
             reads.extend(source.as_ref().filter(|_| reads_source));
             reads.extend(second.map(|_| &kept));
-            // Each pass binds the images of its own functions: those before the head first, those after it last.
+            // Each pass binds the images of its own functions: first those of the functions before the head, then those
+            // of the functions after it.
             let from = if reads_source { 0 } else { before_head };
             reads.extend(&extra_inputs[from..if first.is_some() { before_head } else { extra_inputs.len() }]);
             let wanted = shader.bindings.iter().filter(|b| **b == Binding::Read).count();
@@ -198,7 +199,8 @@ fn every_head_agrees_with_its_twin() {
 #[test]
 fn every_side_of_a_boxblur_agrees_with_its_twin_on_every_width() {
     let (mut rig, mut chance) = (Rig::open(LimitSet::Adapter), Chance::new(6));
-    // Rows of more than 257 pixels are summed in two columns: even widths, odd widths, the last pixel of an odd width.
+    // For sides above 257, an odd column also keeps bits of the sum of the even column before it. Even and odd widths
+    // are tested, because the last column of an odd width has no odd column after it.
     for (width, height) in [(1, 1), (1, 5), (5, 1), (2, 3), (3, 2), (4, 4), (37, 6), (300, 3)] {
         let source = Size { width, height };
         for side in [1, 3, 9, 255, 257, 259, 261, 511, 1021, 1023] {
@@ -216,7 +218,7 @@ fn every_side_of_a_boxblur_agrees_with_its_twin_on_every_width() {
 #[test]
 fn thousands_of_taps_and_rows_agree_with_their_twins() {
     let (mut rig, mut chance) = (Rig::open(LimitSet::Adapter), Chance::new(6));
-    // Each of 65,536 taps has a weight; drivers that cut long loops short would miss some.
+    // Each of 65,536 taps has a weight. A driver that cuts long loops short would skip some taps.
     for (from, to) in [((65_536, 2), (3, 1)), ((2, 65_536), (5, 1)), ((3000, 2000), (2, 3))] {
         let [source, size] = [from, to].map(|(width, height)| Size { width, height });
         let luma = given(&luma::LUMA, source, &luma::pack(), &[]);
@@ -231,7 +233,7 @@ fn thousands_of_taps_and_rows_agree_with_their_twins() {
     }
 }
 
-/// Random kernels: functions before a gather or stencil, functions after any head.
+/// Compares random kernels, with functions before a gather or a stencil, and functions after any head.
 fn random_kernels(limits: LimitSet, seed: u64, count: usize, most_pictures: usize) {
     let (mut rig, mut chance) = (Rig::open(limits), Chance::new(seed));
     let mut made = 0;
@@ -272,6 +274,6 @@ fn random_fused_kernels_agree_under_webgpus_default_limits() {
 
 #[test]
 fn random_fused_kernels_agree_under_downlevel_limits() {
-    // Four storage buffers: source, output, small data and one more image.
+    // The limit is four storage buffers: source, output, small data and one more image.
     random_kernels(LimitSet::Downlevel, 5, 30, 1);
 }

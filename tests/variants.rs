@@ -19,8 +19,8 @@ static CATCH: Entry = Entry {
     ..Entry::SINK
 };
 
-/// A generator, pixel functions, drawing with small data, a gather, resampling, whole columns, a stencil of two passes
-/// with functions before and after it, and a second input.
+/// Pipelines that cover a generator, pixel functions, drawing with small data, a gather, resampling, whole columns, a
+/// stencil of two passes with functions before and after it, and a second input.
 const CHAINS: [&str; 9] = [
     "pattern kind=noise size=SIZE frames=2 ! catch",
     "pattern kind=noise size=SIZE frames=2 ! saturation 0.3 ! gamma 2.2 ! threshold 0.4 ! catch",

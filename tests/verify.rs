@@ -80,7 +80,7 @@ fn chains_and_diamonds_are_equal_fused_unfused_and_on_the_device() {
     assert!(some_fuse, "there was nothing to compare");
 }
 
-/// A graph of one or two sources, chains after them, and blends of any two outputs.
+/// A random graph of one or two sources, chains after the sources, and blends of any two outputs.
 fn random_graph(state: &mut u64) -> String {
     const WORK: [&str; 18] = [
         "invert",
@@ -162,9 +162,9 @@ fn files_are_read_once_and_nothing_is_written() {
     }
     run(&format!("pattern kind=ball size=32x18 frames=3 ! y4m path={}", path("d.y4m")));
     let before = folder.files();
-    // Images of two sizes, and a sink that would write them.
+    // Images of two sizes, and a sink that a run would write to.
     equal(&format!("image path={} ! blur ! invert ! png path={}", path("?.png"), path("out-%02d.png")));
-    // Luma and chroma, converted after the source and before the sink.
+    // Frames of luma and chroma, which are converted after the source and before the sink.
     equal(&format!("y4m path={} ! gamma 1.5 ! markers ! y4m path={}", path("d.y4m"), path("out.y4m")));
     equal(&format!("y4m path={} ! probe ! raw path=-", path("d.y4m")));
     assert_eq!(folder.files(), before);
@@ -188,7 +188,7 @@ fn run(text: &str) {
 fn big_frames_are_fewer_and_never_none() {
     let registry = vramp::registry();
     let spec = vramp::read("pattern kind=noise size=64x64 ! invert ! null", registry.catalog()).expect("it reads");
-    // Two outputs of 16 KiB, each kept twice.
+    // Verification keeps 64 KiB per frame: two outputs of 16 KiB, each of them twice.
     for (most_bytes, count) in [(64 << 10, 1), (0, 1), (3 * (64 << 10), 3), (u64::MAX, 8)] {
         let found = verify(&spec, &registry, &Options { most_bytes, ..Options::default() }).expect("it runs");
         assert!(
@@ -222,7 +222,7 @@ fn a_handler_that_cannot_run_ends_it_as_it_ends_a_run() {
 
 // ---- planted mistakes
 
-/// One level too much, at a single pixel.
+/// A shader whose result is one level too high, at a single pixel.
 const WRONG: &str = "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     return vec4<i32>((c.x + int(k) + select(0, 1, at.x == 3 && at.y == 2)) & 255, c.yzw);
 }";

@@ -1,7 +1,7 @@
-//! Which crate may use which, and what the planner must not use.
+//! Which crate may use which other crates, and what the planner must not use.
 //!
-//! Each wall is a function from text or a table to complaints. Each is tested twice: on the workspace, where it must
-//! find nothing, and on a planted breach, which it must find.
+//! Each wall is a function from text or a table to complaints. Each wall is tested twice: on the workspace, where it
+//! must find nothing, and on a planted breach, which it must find.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::source::{code, files, is_rust, lines_with, outside_tests, root};
 use serde_json::Value;
 
-/// One crate of the workspace, the crates it may use, and why no others.
+/// One crate of the workspace, the crates that it may use, and why it may use no others.
 struct Room {
     name: &'static str,
     may_use: &'static [&'static str],
@@ -100,7 +100,7 @@ const ROOMS: &[Room] = &[
     Room { name: "xtask", may_use: &[], because: "chores must build when nothing else does" },
 ];
 
-/// Crates that lessons and tests may use beyond the room of their crate, and why.
+/// Crates that the lessons and tests of a crate may use in addition to those of its room, and why.
 const LESSONS_USE: &[(&str, &str, &str)] = &[
     ("vramp", "vramp-cli", "lesson 2 is the whole program with one more handler"),
     ("vramp-pipeline", "vramp", "examples in its documentation are programs, which use the facade"),
@@ -134,7 +134,7 @@ const PLAN_IS_MADE_OF: &[(&str, &str)] = &[
     ("unicode-ident", "derives, at compile time"),
 ];
 
-/// Names that the planner's code must not contain, and the promise that each would break.
+/// Names that the planner's code must not contain, and the promise that each name would break.
 const PLAN_NEVER_NAMES: &[(&str, &str)] = &[
     ("std::fs", "no I/O"),
     ("std::io", "no I/O"),
@@ -190,8 +190,8 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/runtime/src/memory/heap.rs", "a counting allocator implements an unsafe trait"),
 ];
 
-/// The modules of crates/tensor, and what each must not name: dependencies go from `classic` over `store` to `ops`.
-/// Names that the crate's root re-exports could come from any of them, so no module uses those.
+/// The modules of crates/tensor, and the modules that each must not name. `classic` uses `store`, and `store` uses
+/// `ops`. Names that the crate's root re-exports could come from any module, so no module uses the re-exported names.
 const TENSOR_MODULES: &[(&str, &[&str])] =
     &[("crates/tensor/src/ops/", &["store", "classic"]), ("crates/tensor/src/store/", &["classic"])];
 
@@ -238,7 +238,7 @@ fn wgpu_wanted(crates: &[(String, Vec<String>)]) -> Vec<String> {
         .collect()
 }
 
-/// Code that names wgpu, through another crate's re-export.
+/// Finds code that names wgpu, also through another crate's re-export.
 fn wgpu_named(path: &str, text: &str) -> Vec<String> {
     let lines = lines_with(&code(text), "wgpu");
     lines.into_iter().map(|line| format!("{path}:{line}: names wgpu outside crates/gpu")).collect()
@@ -268,7 +268,7 @@ fn tensor_modules(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// The facade is one file of re-exports: all other code is in a crate below it.
+/// The crate `vramp` is one file of re-exports. All other code is in the crates that it re-exports.
 fn in_facade(path: &str, text: &str) -> Vec<String> {
     if path != "src/lib.rs" {
         return vec![format!("{path}: src/ holds lib.rs alone; code lives in a crate below the facade")];
@@ -328,7 +328,7 @@ fn written_out(before: &str, tree: &str) -> Vec<String> {
     found
 }
 
-/// Whether a crate's manifest, with the workspace's, denies unsafe code by default.
+/// Whether a crate's manifest, together with that of the workspace, denies unsafe code by default.
 fn refuses_unsafe(workspace: &str, manifest: &str) -> bool {
     let parse = |text: &str| text.parse::<toml::Table>().map_or(toml::Value::Boolean(false), toml::Value::Table);
     let at = |value: &toml::Value, keys: &[&str]| keys.iter().try_fold(value.clone(), |v, key| v.get(key).cloned());
@@ -341,7 +341,7 @@ fn refuses_unsafe(workspace: &str, manifest: &str) -> bool {
         || shared && is_refused(at(&workspace, &["workspace", "lints", "rust", "unsafe_code"]))
 }
 
-/// Unsafe code is only in the named files, and each use names the promise that it keeps.
+/// Unsafe code is only in the named files, and each use gives its reason.
 fn unsafe_named(path: &str, text: &str, named: &[(&str, &str)]) -> Vec<String> {
     let blanked = code(text);
     let lines = lines_with(&blanked, "unsafe");
@@ -353,7 +353,7 @@ fn unsafe_named(path: &str, text: &str, named: &[(&str, &str)]) -> Vec<String> {
     }
     let text: Vec<&str> = text.lines().collect();
     let blanked: Vec<&str> = blanked.lines().collect();
-    // `unsafe fn` in a trait's implementation is the trait's promise; the block inside says who keeps it.
+    // `unsafe fn` in the implementation of a trait is not a use: the unsafe block inside the function gives the reason.
     let is_use = |line: &usize| !blanked[line - 1].contains("unsafe fn");
     // The reason is right above, with only attributes and further comment lines in between.
     let has_reason = |line: &usize| {
@@ -365,7 +365,7 @@ fn unsafe_named(path: &str, text: &str, named: &[(&str, &str)]) -> Vec<String> {
     bare.map(|line| format!("{path}:{line}: unsafe without a `// SAFETY: ` line above it")).collect()
 }
 
-/// The crates in the output of `cargo tree --prefix none` for a crate, without that crate.
+/// The crates in the output of `cargo tree --prefix none` for the crate `asked`, without that crate itself.
 fn built_from(tree: &str, asked: &str) -> BTreeSet<String> {
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     names.filter(|name| !name.is_empty() && *name != asked).map(str::to_owned).collect()
@@ -411,7 +411,7 @@ fn crates_use_only_what_their_room_may_use() {
     assert_none(&wgpu_wanted(&crates));
 }
 
-/// Whether a file is GPU code such as a user writes: a lesson about it, or the test of the interface for it.
+/// Whether a file contains GPU code such as a user writes: a lesson about GPU code, or the test of its interface.
 fn is_users_own(path: &str) -> bool {
     path.starts_with("examples/") || path == "crates/tensor/tests/hand_out.rs"
 }
@@ -471,9 +471,9 @@ fn unsafe_code_is_only_in_the_files_that_may_have_it() {
 
 #[test]
 fn the_planner_is_built_from_known_crates_only() {
-    // cargo tree rather than cargo metadata: the latter also lists optional dependencies that no feature enables.
-    // Two platforms, so that nothing comes in through a `[target.'cfg(...)']` table; all platforms would make cargo
-    // download crates that no build here uses.
+    // `cargo tree` is used because `cargo metadata` also lists optional dependencies that no feature enables. Two
+    // platforms are checked, so that no crate comes in through a `[target.'cfg(...)']` table. With all platforms, cargo
+    // would download crates that no build here uses.
     let version = cargo(&["-vV"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo knows its host");
     let tree = ["tree", "--package", "vramp-plan", "--edges", "normal", "--prefix", "none", "--format", "{p}"];

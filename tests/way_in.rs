@@ -1,4 +1,4 @@
-//! Building pipelines from text, TOML and Rust, registering handlers with probes, and readable errors.
+//! Pipelines are built from text, TOML and Rust, handlers are registered with probes, and errors are readable.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -15,7 +15,7 @@ fn on_cpu() -> RunOptions {
     RunOptions::new().only(CPU)
 }
 
-/// Sends frames of a size that only its probe knows.
+/// A source of frames whose size only its probe knows.
 struct Blank {
     size: Size,
     left: u64,
@@ -203,7 +203,7 @@ fn a_stepped_pipeline_that_is_stopped_is_over() {
     }
 }
 
-/// Counts its starts, and fails when it is started or on its second frame.
+/// A handler that counts its starts, and fails when it is started or on its second frame.
 struct Weak {
     starts: Arc<AtomicUsize>,
     at_start: bool,
@@ -267,7 +267,7 @@ fn what_was_stepped_is_not_run() {
     assert!(matches!(pipeline.run(), Err(Error::HasRun)));
 }
 
-/// Each use of a constant may have another address, so a kind is found by its name.
+/// Each use of a constant may have a different address, so a kind must be found by its name.
 #[test]
 fn a_graph_is_built_with_another_registry_that_has_the_kind() {
     static ONE: Entry = Weak::ENTRY;

@@ -1,5 +1,5 @@
-//! Users' own shaders on a device: results match their formulas, settings reach them, and they are fused like any other
-//! function.
+//! Users' own shaders on a device: results match the shaders' formulas, settings reach the shaders, and shaders are
+//! fused like any other function.
 //!
 //! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
@@ -13,7 +13,7 @@ fn rig(text: &str, size: Size, fusion: bool) -> Rig {
     harness.input("video", Stream::of(size)).build().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The frames that a piece of a pipeline makes of these images, and the number of dispatches.
+/// The frames that a part of a pipeline makes from these images, and the number of dispatches.
 fn made(text: &str, size: Size, pictures: &[Vec<u8>], fusion: bool) -> (Vec<Caught>, u64) {
     let mut rig = rig(text, size, fusion);
     for picture in pictures {
@@ -29,7 +29,7 @@ fn one(text: &str, size: Size, picture: &[u8]) -> Vec<u8> {
     made(text, size, &[picture.to_vec()], true).0.remove(0).bytes
 }
 
-/// Every level in every channel, each channel in its own order.
+/// An image with every level in every channel, in a different order in each channel.
 fn levels() -> (Size, Vec<u8>) {
     let level = |x: u32| [x as u8, 255 - x as u8, (x * 7) as u8, (x * 31 + 5) as u8];
     (Size { width: 256, height: 1 }, (0..256).flat_map(level).collect())
@@ -75,7 +75,7 @@ fn a_pixel_function_that_changes_nothing_changes_nothing() {
     assert_eq!(one("wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\"", size, &picture), picture);
 }
 
-/// Names that clash with each other, with vramp's own and with WGSL's.
+/// A shader whose names clash with each other, with names of vramp and with names of WGSL.
 const CLASHING: &str = "\
 struct Settings { word: f32, x: vec2f }
 alias output = vec4f;
@@ -216,7 +216,7 @@ fn what_a_kernel_leaves_out_is_transparent_and_what_it_writes_beyond_is_nowhere(
     let text = format!("wgsl code=\"{code}\" add=0");
     let first = one(&text, size, &picture);
     let written = |bytes: &[u8]| bytes.as_chunks::<4>().0.iter().filter(|pixel| **pixel != [0; 4]).count();
-    // A read or a write beyond the end may land anywhere inside the buffer, but not outside.
+    // A read or a write beyond the end may hit any place inside the buffer, but none outside of it.
     assert!(written(&first) <= 2, "{first:?}");
     assert_eq!(one(&text, size, &picture), first);
 }

@@ -1,5 +1,6 @@
-//! Header fields of a y4m file reach the y4m sink. Handlers that do not change them keep them; other handlers recompute
-//! them or drop them with a note. Chroma is converted according to the siting in the header, in both spaces.
+//! Header fields of a y4m file reach the y4m sink. A handler that does not affect a field keeps it; other handlers
+//! recompute the field or drop it with a note. Chroma is converted according to the siting in the header, in both
+//! spaces.
 //!
 //! Runs on any adapter and fails without one; Mesa's software driver is enough.
 
@@ -35,12 +36,12 @@ impl Drop for Scrap {
     }
 }
 
-/// Bytes without a pattern.
+/// Bytes that look random.
 fn noise(count: usize) -> Vec<u8> {
     (0..count as u64).map(|at| ((at + 7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-/// A stream with this header line and these lines before its frames, each of `frame_bytes` bytes.
+/// A stream with this header and one frame of `frame_bytes` bytes after each of these lines.
 fn stream(header: &str, lines: &[&str], frame_bytes: usize) -> Vec<u8> {
     let pixels = noise(frame_bytes * lines.len());
     let frames = lines.iter().zip(pixels.chunks(frame_bytes));
@@ -49,7 +50,7 @@ fn stream(header: &str, lines: &[&str], frame_bytes: usize) -> Vec<u8> {
     })
 }
 
-/// The sorted header after a pipeline with `between`, and the notes of the plan. Frames are 8x6 in 4:2:0.
+/// The header that a pipeline with `between` writes, and the notes of the plan. Frames are 8x6 in 4:2:0.
 fn left_of(name: &str, header: &str, between: &str) -> (String, Vec<String>) {
     let from = Scrap::holding(&format!("{name}-from"), &stream(header, &["FRAME"], 72));
     let to = Scrap::new(&format!("{name}-to"));
@@ -93,7 +94,8 @@ fn frames_of_mixed_interlacing_keep_their_own_letters() {
     let to = Scrap::new("mixed-to");
     run(&format!("y4m path={} ! y4m path={}", from.0.display(), to.0.display()), |s| s.only(Space::Cpu));
     assert!(to.bytes() == bytes, "{}", to.bytes().escape_ascii());
-    // A filter that keeps lines in place keeps the letters too, in both spaces; one that mixes lines drops them.
+    // A filter that keeps lines in place also keeps the letters of each frame, in both spaces. A filter that mixes
+    // lines drops them.
     for space in [Space::Cpu, Space::Gpu] {
         run(&format!("y4m path={} ! invert ! y4m path={}", from.0.display(), to.0.display()), |s| s.only(space));
         let text = to.bytes().escape_ascii().to_string();
@@ -131,7 +133,7 @@ fn each_filter_keeps_recomputes_or_drops_what_a_header_says() {
             "W8 H8 F25:1 I? A0:0 C420mpeg2 Xkept",
             &[converts, fields, "compositor0 makes 8x8 from 8x6: the pixel aspect 4:3 is dropped"],
         ),
-        // Of two inputs, the lead's header is kept.
+        // With two inputs, the header of the lead input is kept.
         ("! mix name=m; pattern size=8x6 ! m.b; m.", "W8 H6 F25:1 It A4:3 C420mpeg2 Xkept", &[converts, converts]),
     ]
     .into_iter()
@@ -173,7 +175,7 @@ fn last_frame(stream: &[u8]) -> &[u8] {
 fn sitings_differ_and_convert_back_to_where_they_were_on_both_sides() {
     let mut pixels = Vec::new();
     for word in ["420jpeg", "420mpeg2", "420paldv"] {
-        // A luma that keeps colours in range, and chroma that grows linearly: samples between two pixels are exact.
+        // Luma keeps colours in range, and chroma grows linearly, so that samples between two pixels are exact.
         let luma = [128; 48];
         let linear =
             |u: u8, v: u8| (0..12).flat_map(move |at| [80 + 16 * (at % 4) + u, v]).step_by(2).collect::<Vec<u8>>();

@@ -45,7 +45,7 @@ impl Files {
         }
     }
 
-    /// `count` images of one size with alpha, as one pattern of names.
+    /// Writes `count` images of one size with alpha. Returns the pattern of their names.
     pub fn pictures(&self, (width, height): (u32, u32), count: usize) -> String {
         let stem = format!("{width}x{height}-{count}");
         let path = |name: &str| self.folder.join(format!("{stem}-{name}.png")).display().to_string();
@@ -60,7 +60,7 @@ impl Files {
         path("*")
     }
 
-    /// Images of different sizes.
+    /// Writes images of different sizes. Returns the pattern of their names.
     pub fn mixed_pictures(&self, chance: &mut Chance) -> String {
         let stem = format!("mixed{}", chance.below(3));
         let path = |name: &str| self.folder.join(format!("{stem}-{name}.png")).display().to_string();
@@ -75,7 +75,7 @@ impl Files {
         path("*")
     }
 
-    /// Frames without a header.
+    /// Writes a file of frames without a header. Returns its path.
     pub fn raw(&self, size: Size, format: Format, frames: u64, chance: &mut Chance) -> String {
         let path = self.folder.join(format!("{size}-{format}-{frames}.raw"));
         if !path.exists() {

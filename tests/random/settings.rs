@@ -1,7 +1,7 @@
 //! Settings of a handler, drawn from its entry.
 //!
-//! Ranges are limited if a frame would become slow or large. Otherwise everything that an entry allows can be drawn,
-//! the ends of ranges most often.
+//! A range is limited if its large values would make frames slow or large. Otherwise every value that an entry allows
+//! can be drawn, the ends of ranges most often.
 
 use vramp::plan::catalog::{Entry, Fallback, Setting, SizeRule, ValueType};
 use vramp::plan::{Format, HandlerSpec, Size};
@@ -17,14 +17,14 @@ pub fn size(chance: &mut Chance) -> Size {
     Size { width: side(97), height: side(61) }
 }
 
-/// A handler of this entry with some of its settings given; `lead` is the size of its lead input.
+/// A handler of this entry with some of its settings. `lead` is the size of the handler's lead input.
 pub fn handler(entry: &Entry, lead: Size, files: &Files, chance: &mut Chance) -> HandlerSpec {
     let mut spec = HandlerSpec::new(entry.name);
     let grouped = |name: &str| entry.one_of.iter().any(|group| group.contains(&name));
     for setting in entry.settings.iter().filter(|setting| !grouped(setting.name)) {
         let given = match setting.fallback {
             Fallback::Required => true,
-            // A font is a file, which the machine may not have.
+            // An optional path is that of a font, which the machine may not have.
             Fallback::Unset => !matches!(setting.value, ValueType::Path(_)) && chance.once_in(2),
             Fallback::Is(_) => !chance.once_in(3),
         };
@@ -34,7 +34,7 @@ pub fn handler(entry: &Entry, lead: Size, files: &Files, chance: &mut Chance) ->
     }
     for group in entry.one_of {
         let name = chance.pick(group);
-        // A shader comes from a file, which declares its settings.
+        // A shader is always given as a file.
         let name = if group.contains(&"path") { "path" } else { name };
         let setting = entry.setting(name).expect("a group names settings");
         spec = spec.set(name, value(entry, setting, files, chance));

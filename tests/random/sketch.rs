@@ -12,7 +12,7 @@ use super::chance::Chance;
 use super::files::Files;
 use super::settings;
 
-/// A graph without its sinks: every output without a consumer gets one.
+/// A graph without its sinks. `text` adds a sink after every output without a consumer.
 #[derive(Debug, Clone, Default)]
 pub struct Sketch {
     nodes: Vec<Node>,
@@ -21,13 +21,13 @@ pub struct Sketch {
 #[derive(Debug, Clone)]
 struct Node {
     spec: HandlerSpec,
-    /// Ports and the nodes that feed them, the lead first. Empty for sources.
+    /// Input ports, each with the node that feeds it, the lead first. Empty for sources.
     inputs: Vec<(String, usize)>,
 }
 
 /// The number of frames of a source that reads a file.
 const FRAMES: u64 = 3;
-/// Larger frames are refused, because they would only be slow.
+/// Graphs with larger frames are not drawn, because they would be slow.
 const MOST_PIXELS: u64 = 40_000;
 
 impl Sketch {
@@ -53,7 +53,7 @@ impl Sketch {
         spec
     }
 
-    /// The kinds in it.
+    /// The kinds of the handlers.
     pub fn registry(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| node.spec.kind.as_str())
     }
@@ -63,7 +63,7 @@ impl Sketch {
         self.nodes.iter().filter(|node| !node.inputs.is_empty()).count()
     }
 
-    /// Whether a handler may end before its producers: with its lead, or with the first of its inputs.
+    /// Whether a handler may end before one of its producers, because it has several inputs.
     pub fn ends_early(&self) -> bool {
         self.nodes.iter().any(|node| node.inputs.len() > 1)
     }
@@ -72,8 +72,8 @@ impl Sketch {
         self.nodes.iter().any(|node| node.inputs.iter().any(|(_, from)| *from == at))
     }
 
-    /// The graph without one handler, whose consumers take its lead's producer instead. `None` if it is a source with
-    /// consumers. Sources that lose all consumers are removed too.
+    /// The graph without one handler. The handler's consumers are fed by the producer of its lead instead. `None` if
+    /// the handler is a source with consumers. Sources that lose all consumers are removed too.
     fn without(&self, at: usize) -> Option<Sketch> {
         let lead = self.nodes[at].inputs.first().map(|(_, from)| *from);
         let mut smaller = self.clone();
@@ -109,7 +109,7 @@ impl Sketch {
         least
     }
 
-    /// The content of each output. `None` if the graph is invalid or would be slow.
+    /// The frames of each output. `None` if the graph is invalid or would be slow.
     fn contents(&self, registry: &Registry, on: Space) -> Option<Vec<FrameDesc>> {
         // Handlers that need frames of one size, or crop them, refuse streams that change their size.
         let mixed =
@@ -175,7 +175,7 @@ pub struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    /// Graphs of at most `most` handlers, from all that run in this space.
+    /// Draws graphs of at most `most` handlers, from all handlers that run in this space.
     pub fn of(registry: &'a Registry, files: &'a Files, on: Space, most: usize) -> Drawing<'a> {
         let families = [Family::Filter, Family::Draw, Family::Convert, Family::Control];
         let runs = |entry: &&&'static Entry| {
@@ -191,7 +191,7 @@ impl<'a> Drawing<'a> {
         &self.entries
     }
 
-    /// The graph of a seed.
+    /// Draws the graph of a seed.
     pub fn sketch(&self, seed: u64) -> Sketch {
         let mut chance = Chance::of(seed);
         let mut sketch = Sketch::default();
@@ -236,11 +236,11 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// Adds a handler, and a `resize` before it if it needs inputs of one size.
+    /// Adds a handler. If the handler needs inputs of one size, also adds a `resize` before each input of another size.
     fn larger(&self, sketch: &Sketch, contents: &[FrameDesc], chance: &mut Chance) -> Sketch {
         let mut sketch = sketch.clone();
         let entry = chance.pick(&self.entries);
-        // Mostly after an output without a consumer, so that chains form; sometimes beside other consumers.
+        // The handler mostly follows an output without a consumer, so that chains form, and sometimes another output.
         let open: Vec<usize> = (0..sketch.nodes.len()).filter(|at| !sketch.is_read(*at)).collect();
         let known = contents.len();
         let from = |chance: &mut Chance| {

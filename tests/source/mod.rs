@@ -1,6 +1,6 @@
 //! Lists the repository's files, and reduces Rust text to its code.
 //!
-//! The reading of Rust is just good enough for rules about words.
+//! The reduction of Rust is only good enough for rules about words.
 //!
 //! Invariant: everything that is removed is replaced by blanks, so that line numbers stay correct.
 
@@ -135,7 +135,7 @@ fn string_end(chars: &[char], mut at: usize) -> usize {
     chars.len()
 }
 
-/// The end of `"..."` or `#"..."#`, if that is what follows an `r`.
+/// The end of a raw string, if `"..."` or `#"..."#` follows an `r`.
 fn raw_string_end(chars: &[char], after_r: usize) -> Option<usize> {
     let quote = until(chars, after_r, |i| chars[i] != '#');
     let hashes = quote - after_r;

@@ -1,6 +1,6 @@
 //! Installs the programs and drivers that tests need, from Debian packages.
 //!
-//! A machine that has them all is not changed.
+//! A machine that has all of them is not changed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,20 @@ use anyhow::bail;
 
 use crate::shell;
 
-/// A program or driver that tests need, its package, and why.
+/// A program or driver that tests need, its package, and why tests need it.
 struct Needed {
     what: What,
     package: &'static str,
     why: &'static str,
 }
 
-/// How to detect it.
+/// How to detect a program or driver.
 enum What {
+    /// A program in PATH.
     Program(&'static str),
-    /// A program on the PATH, needed only on Linux on x86-64.
+    /// A program in PATH, needed only on Linux on x86-64.
     LinuxProgram(&'static str),
-    /// A file whose name starts with this, in one of these folders or one level below. Needed only on Linux.
+    /// A file whose name starts with the string, in one of the folders or one level below. Needed only on Linux.
     File(&'static str, &'static [&'static str]),
 }
 
@@ -69,7 +70,7 @@ impl What {
     }
 }
 
-/// Whether a folder, or a folder in it, has a file whose name starts with this.
+/// Whether a folder, or a folder in it, has a file whose name starts with `start`.
 fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
     let inside = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder)
@@ -81,7 +82,7 @@ fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
     outer.iter().any(fits) || outer.iter().filter(|path| path.is_dir()).any(|path| inside(path).iter().any(fits))
 }
 
-/// Installs missing packages with apt-get. Fails with their names if that is not possible.
+/// Installs missing packages with apt-get. If that is not possible, fails with the names of the packages.
 pub(crate) fn provide() -> anyhow::Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|needed| !needed.what.is_there()).collect();
     if missing.is_empty() {
@@ -98,7 +99,8 @@ pub(crate) fn provide() -> anyhow::Result<()> {
     shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))
 }
 
-/// Unpacks a second driver beside the build, for tests of users' shaders. It runs kernels inside the submit call.
+/// Unpacks a second driver beside the build, for tests of users' shaders. This driver runs kernels inside the submit
+/// call.
 pub(crate) fn second_driver() {
     let folder = shell::root().join("target/mesa25");
     if !cfg!(target_os = "linux") || folder.join("env.sh").is_file() {
@@ -106,13 +108,13 @@ pub(crate) fn second_driver() {
     }
     let mut script = shell::command(shell::root().join("scripts/lavapipe25.sh"));
     script.arg(&folder);
-    // Outside Debian there may be no such package: the tests that need it report that.
+    // Outside Debian there may be no such package. Tests that need the driver report that it is missing.
     if let Err(problem) = shell::run(script) {
         eprintln!("xtask: no second driver for the tests of users' shaders: {problem:#}");
     }
 }
 
-/// The command prefix that lets `apt-get` install. `None` if it cannot.
+/// The command prefix with which `apt-get` may install packages. `None` if it may not, or if there is no `apt-get`.
 fn as_root() -> Option<&'static [&'static str]> {
     shell::find("apt-get")?;
     let user = shell::command("id").arg("-u").output().ok()?;

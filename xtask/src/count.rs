@@ -1,6 +1,6 @@
 //! Adds up the summary lines of test runners.
 //!
-//! Reads `cargo test` and cargo-nextest. Whether a run failed is decided by the runner's exit code.
+//! Reads the output of `cargo test` and cargo-nextest. The runner's exit code decides whether a run failed.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ pub(crate) struct Count {
     pub(crate) failed: u64,
 }
 
-/// The test runner. nextest also prints the lines that `cargo test` prints for a failing test, so each has its own
-/// reader.
+/// The test runner. For a failing test, nextest also prints the lines that `cargo test` prints. To count no test twice,
+/// only the summary lines of the runner in use are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Runner {
     Cargo,
@@ -20,7 +20,7 @@ pub(crate) enum Runner {
 }
 
 impl Count {
-    /// Adds the counts of one line of output if it is a summary.
+    /// Adds the counts of one line of output, if the line is a summary.
     pub(crate) fn hear(&mut self, runner: Runner, line: &str) {
         let line = plain(line);
         match runner {

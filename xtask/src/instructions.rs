@@ -1,13 +1,14 @@
 //! `cargo xtask instructions`: counts the instructions of key paths and compares them with a recorded table.
 //!
 //! Times on a shared machine vary by more than most regressions cost; counts under callgrind do not vary. The paths are
-//! in benches/instructions.rs, built in the same way as tests, so that nothing is built twice. The table is beside it.
+//! in benches/instructions.rs, which is built in the same way as tests, so that no dependency is built twice. The table
+//! is beside that file.
 //!
 //! Counts depend on the compiler, on whether it builds incrementally, on the C library and on the vector instructions
-//! of the machine, so the table records these.
+//! of the machine. The table records these conditions.
 //!
-//! Invariant: counts are compared only if all of these are the same; otherwise the step reports that it did not
-//! compare.
+//! Invariant: counts are compared only if all conditions are the same as in the table. Otherwise the step reports that
+//! it did not compare.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,14 +19,15 @@ use anyhow::{Context, bail, ensure};
 use crate::count::Count;
 use crate::{apt, shell};
 
-/// The allowed change of a count in percent, up or down: a gain that is not recorded could be lost again.
+/// The allowed change of a count in percent, up or down. A lower count must also be recorded, so that a later increase
+/// to the old count is noticed.
 const BAND_PERCENT: f64 = 3.0;
 const TABLE: &str = "benches/instructions.txt";
-/// The function of benches/instructions.rs in which callgrind counts.
+/// The function of benches/instructions.rs whose instructions callgrind counts.
 const COUNTED: &str = "*instructions::run_counted*";
 const RECORD: &str = "cargo xtask instructions --record";
 
-/// Counts by path, and the environment that they were made in.
+/// Counts by path, and the conditions under which they were counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Table {
     /// Everything besides the code that affects counts, as key and value.
@@ -33,7 +35,7 @@ struct Table {
     counts: Vec<(String, u64)>,
 }
 
-/// Compares this code with the table. Every path counts as one test.
+/// Compares the counts of the current code with the table. Every path is one test in the totals.
 pub(crate) fn check(tests: &mut Count) -> anyhow::Result<()> {
     let Some(now) = measure()? else { return Ok(()) };
     let recorded = std::fs::read_to_string(shell::root().join(TABLE))
@@ -45,9 +47,9 @@ pub(crate) fn check(tests: &mut Count) -> anyhow::Result<()> {
     if !other.is_empty() {
         println!("NOT COMPARED: {TABLE} was recorded with {}.", other.join("; "));
         println!(
-            "With CARGO_INCREMENTAL=0 the build is that of CI. With another compiler or machine, record the code before a"
+            "With CARGO_INCREMENTAL=0 the build is the same as in CI. With another compiler or machine, record the old"
         );
-        println!("change with `{RECORD}`, and run this step on the code after it.");
+        println!("code first with `{RECORD}`, then run this step on the new code.");
         return Ok(());
     }
     let failed = rows.iter().filter(|row| !row.is_fine()).count();
@@ -87,7 +89,8 @@ fn measure() -> anyhow::Result<Option<Table>> {
     Ok(Some(Table { made_with: made_with()?, counts }))
 }
 
-/// Builds the program in the same way as `cargo xtask test` builds tests, so that both share all dependencies.
+/// Builds benches/instructions.rs in the same way as `cargo xtask test` builds tests, so that both share all
+/// dependencies.
 fn build() -> anyhow::Result<PathBuf> {
     let words = ["test", "--no-run", "--workspace", "--bench", "instructions"];
     let mut command = shell::cargo(words.into_iter().chain(["--message-format=json-render-diagnostics"]));
@@ -96,7 +99,7 @@ fn build() -> anyhow::Result<PathBuf> {
     output.lines().rev().find_map(executable).context("cargo named no program `instructions`")
 }
 
-/// The program that a line of cargo's messages names, if it is `instructions`.
+/// The path of the built program, if a line of cargo's messages names it.
 fn executable(line: &str) -> Option<PathBuf> {
     let path = line.split_once("\"executable\":\"")?.1.split('"').next()?;
     Path::new(path).file_name()?.to_str()?.starts_with("instructions-").then(|| path.into())
@@ -106,7 +109,7 @@ fn executable(line: &str) -> Option<PathBuf> {
 fn count(program: &Path, name: &str) -> anyhow::Result<u64> {
     let out = program.with_extension(format!("{name}.callgrind"));
     let mut command = shell::command("valgrind");
-    // The environment is stored on the stack and may change the alignment of other data.
+    // The environment is cleared, because it is stored on the stack and can change the alignment of other data.
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.args(["--tool=callgrind", "--quiet", "--collect-atstart=no"]);
     command.arg(format!("--toggle-collect={COUNTED}"));
@@ -121,7 +124,7 @@ fn count(program: &Path, name: &str) -> anyhow::Result<u64> {
     Ok(all / runs.max(1))
 }
 
-/// All instructions of a callgrind profile.
+/// The total of a callgrind profile.
 fn total(profile: &str) -> Option<u64> {
     profile.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse().ok())
 }
@@ -142,8 +145,8 @@ fn made_with() -> anyhow::Result<Vec<(String, String)>> {
     Ok(pairs.map(|(word, value)| (word.to_owned(), value.to_owned())).into())
 }
 
-/// Interprets the variable as cargo does. Incremental builds split code into more units and inline less: `lend` takes
-/// 30 % more.
+/// Interprets `CARGO_INCREMENTAL` as cargo does. Incremental builds split code into more units and inline less: the
+/// path `lend` then has 30 % more instructions.
 fn incremental(variable: Option<&str>) -> &'static str {
     if matches!(variable, None | Some("1")) { "on" } else { "off" }
 }
@@ -156,7 +159,7 @@ fn vectors() -> &'static str {
     "unknown"
 }
 
-/// The output of a command, if it succeeds.
+/// The output of a command. Fails if the command fails.
 fn answer(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("{command:?} could not be started"))?;
     if !output.status.success() {
@@ -187,7 +190,7 @@ impl Table {
         Ok(table)
     }
 
-    /// How the environment of another table differs, for people.
+    /// How the conditions of another table differ from those of this table, as text.
     fn other_making(&self, other: &Table) -> Vec<String> {
         let find = |table: &Table, word: &str| {
             let found = table.made_with.iter().find(|(key, _)| key == word);
@@ -214,7 +217,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// A path with its recorded and its current count.
+/// A path with its recorded count and its current count.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     name: String,
@@ -234,7 +237,7 @@ impl Row {
     }
 }
 
-/// Every recorded or current path, in the current order.
+/// A row for every path: the current paths in their order, then those that are only recorded.
 fn compare(recorded: &[(String, u64)], now: &[(String, u64)]) -> Vec<Row> {
     let of = |counts: &[(String, u64)], name: &str| counts.iter().find(|(other, _)| other == name).map(|(_, n)| *n);
     let gone = recorded.iter().filter(|(name, _)| of(now, name).is_none());

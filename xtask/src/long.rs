@@ -1,15 +1,15 @@
-//! `cargo xtask long`: the same properties as in the tests, over far more cases.
+//! `cargo xtask long`: tests the same properties as `cargo xtask test`, in far more cases.
 //!
-//! The tests read `VRAMP_LONG` themselves.
+//! This module sets `VRAMP_LONG`, and each test decides how many cases that means.
 
 use anyhow::Context;
 
 use crate::shell;
 
-/// Fuzz targets: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
+/// Fuzz targets. Each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
 const FUZZED: &[&str] = &["text", "toml", "tensor_file"];
 
-/// Test files that run with `VRAMP_LONG`, by package, and the cases that they then cover.
+/// Packages and their test files that run with `VRAMP_LONG`, and the cases that each file then covers.
 const LONG: &[(&str, &str, &str)] = &[
     ("vramp-plan", "placement::", "placement against brute force"),
     ("vramp-plan", "depth::", "simulated runs of diamonds"),
@@ -37,7 +37,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         return Ok(());
     }
     for target in FUZZED {
-        // New inputs are stored in the first folder; the second is in the repository and is not changed.
+        // The fuzzer stores new inputs in the first folder. The second folder is in the repository and stays unchanged.
         let (found, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
         std::fs::create_dir_all(shell::root().join(&found)).with_context(|| format!("{found} cannot be made"))?;
         let mut fuzz = shell::command("cargo");

@@ -1,6 +1,7 @@
 //! The chores of this repository: testing, linting, long runs and benchmarks.
 //!
-//! Invariant: the first failing step ends the command. The error names the step and the command that repeats only it.
+//! Invariant: the first failing step ends the command. The error names the step and the command that repeats only this
+//! step.
 
 mod apt;
 mod count;
@@ -18,9 +19,9 @@ use anyhow::bail;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                runs every test, counts the instructions of key paths, runs the doc tests, builds the docs and for
-                      wasm32; ends with `N passed, N failed`
-  test --only STEP    one step of it: unit, instructions, doc, docs or wasm (may be given several times)
+  test                runs every test, counts the instructions of key paths, runs the doc tests, builds the docs, and
+                      builds the libraries for wasm32; ends with `N passed, N failed`
+  test --only STEP    one step of `test`: unit, instructions, doc, docs or wasm (may be given several times)
   lint                formatting, clippy, and cargo-deny if it is installed
   ci                  lint, then test
   long                brute force over many more graphs, a million frames, then a bounded fuzz run if cargo-fuzz is

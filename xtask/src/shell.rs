@@ -1,4 +1,4 @@
-//! Starts other programs in the repository's root and reports how they ended.
+//! Starts other programs in the repository's root, and fails if they fail.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,16 +27,15 @@ pub(crate) fn cargo<'a>(words: impl IntoIterator<Item = &'a str>) -> Command {
     command
 }
 
-/// Runs a command to its end; fails if it fails.
+/// Runs a command to its end. Fails if the command fails.
 pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     let shown = announce(&command);
     let status = command.status().with_context(|| format!("`{shown}` could not be started"))?;
     ended(&shown, status)
 }
 
-/// Runs a command to its end, copies its output, and calls `hear` with each line.
-///
-/// `hear` gets every printed line even if the command fails.
+/// Runs a command to its end, and copies its standard output and standard error. Then calls `hear` with each line, even
+/// if the command fails.
 pub(crate) fn overhear(mut command: Command, hear: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
     let shown = announce(&command);
     let mut child = command
@@ -61,13 +60,13 @@ pub(crate) fn works(mut command: Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// The path of a program in PATH.
+/// The path of a program, if it is in PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Prints the command on standard error before it runs.
+/// Prints the command on standard error and returns the printed text.
 fn announce(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let words = command.get_args().map(|word| word.to_string_lossy().into_owned());

@@ -12,13 +12,13 @@ use crate::{apt, instructions, shell, wasm};
 pub(crate) enum Step {
     /// Unit, integration and process tests of every crate.
     Unit,
-    /// The instruction counts of key paths, compared with the recorded ones.
+    /// The instruction counts of key paths, compared with the recorded counts.
     Instructions,
     /// The examples in the documentation.
     Doc,
     /// The documentation itself, with warnings denied.
     Docs,
-    /// The libraries, built for the web.
+    /// A build of the libraries for the web.
     Wasm,
 }
 
@@ -44,11 +44,11 @@ impl Step {
                 let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
                 let (runner, words): (_, &[&str]) =
                     if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };
-                // Tests start the lessons as programs: `--examples` among the targets below would build test harnesses
-                // in their place.
+                // Tests start the lessons as programs, so the lessons are built here. `--examples` among the targets
+                // below would build them as test harnesses.
                 shell::run(shell::cargo(["build", "--workspace", "--examples"]))?;
                 // Not `--all-targets`: benchmarks have their own main, which would measure instead of listing tests.
-                // Clippy checks that they compile.
+                // Clippy checks that benchmarks compile.
                 let targets = ["--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
                 let words = [words, &targets].concat();
                 shell::overhear(shell::cargo(words), &mut |line| count.hear(runner, line))
@@ -68,7 +68,7 @@ impl Step {
     }
 }
 
-/// The steps that `--only` names, in the usual order; all steps if it names none.
+/// The steps that `--only` names, in the order of [`Step::ALL`]; all steps without `--only`.
 pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
     let mut named = Vec::new();
     for pair in options.chunks(2) {

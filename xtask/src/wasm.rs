@@ -1,8 +1,8 @@
-//! Builds the libraries for the web, without threads, files or clocks.
+//! Builds the libraries for the web, where there are no threads, files or clocks.
 //!
-//! Finds a compiler that has the target, or makes one. Nothing is run in a browser.
+//! Finds a compiler that supports the target, or installs one. Nothing is run in a browser.
 //!
-//! Invariant: the build has its own target folder, since it may use another compiler.
+//! Invariant: this build has its own target folder, since it may use another compiler than the other builds.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 
 use crate::shell;
 
-/// The crates that must build for the web. The program is not among them: it reads files and arguments.
+/// The crates that must build for the web. The program `vramp` is not among them, because it reads files and arguments.
 const LIBRARIES: &[&str] = &[
     "vramp-files",
     "vramp-plan",
@@ -26,11 +26,11 @@ const LIBRARIES: &[&str] = &[
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Builds every library. Gets the target first if it is missing.
+/// Builds every library. Installs the target first if it is missing.
 pub(crate) fn build() -> anyhow::Result<()> {
     let mut command = shell::cargo(["build", "--lib", "--target", TARGET, "--target-dir", "target-wasm"]);
     command.args(LIBRARIES.iter().flat_map(|name| ["--package", name]));
-    // The build is not run, so optimising it would waste time.
+    // The libraries are only built, not run, so optimising them would waste time.
     for optimised in ["", ".package.vramp-plan", ".package.vramp-kernels"] {
         command.args(["--config", &format!("profile.dev{optimised}.opt-level=0")]);
     }
@@ -44,7 +44,7 @@ fn provide(build: &mut Command) -> anyhow::Result<()> {
         return Ok(());
     }
     let toolchain = shell::root().join("target/wasm-toolchain");
-    // The script removes this mark last: if it exists, the toolchain is incomplete and the script starts over.
+    // The script removes `half-made` last. If that file exists, the toolchain is incomplete and the script starts over.
     if !toolchain.join("env.sh").is_file() || toolchain.join("half-made").exists() {
         if shell::find("rustup").is_some() {
             let mut add = shell::command("rustup");

@@ -1,6 +1,6 @@
 //! `vramp bench`: prints how long workloads take on this machine.
 //!
-//! `vramp::bench` measures. Each measurement is printed as soon as it is done. There is nothing to finish, so Ctrl-C
+//! `vramp::bench` measures. Each measurement is printed as soon as it is done. There are no files to finish, so Ctrl-C
 //! ends the program at once.
 
 use anyhow::anyhow;
@@ -46,7 +46,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The context for tensor workloads: the device if `--gpu` is given or there is hardware, otherwise the CPU.
+/// The context for tensor workloads. It uses the GPU if the options require a device or the machine has GPU hardware,
+/// otherwise the CPU.
 fn context(args: &BenchArgs) -> Result<Context, CliError> {
     let flags = &args.flags;
     let builder = Context::builder();

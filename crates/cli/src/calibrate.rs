@@ -1,7 +1,8 @@
 //! `vramp devices --calibrate`: measures this machine and stores the profile.
 //!
-//! The library measures and decides where the profile is stored; this module shows progress and prints the figures.
-//! If interrupted, it stores nothing and exits with 130. Without a terminal it prints only the result, unless `-v`.
+//! The library measures and decides where the profile is stored; this module shows progress and prints the figures. An
+//! interrupted calibration stores nothing and exits with 130. If standard error is not a terminal, progress is shown
+//! only with `-v`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
         CalibrateError::Interrupted => CliError::Interrupted,
         error @ CalibrateError::Pipeline(_) => CliError::Failed(error.into()),
     })?;
-    // Plans find the profile through the stored list of adapters, without querying a driver.
+    // Plans query no driver: they find the profile through the stored list of adapters.
     if device.is_some() && machine::known_adapters().is_none() {
         machine::list_adapters();
     }
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
     page::result(text.as_bytes())
 }
 
-/// When an adapter's figures were measured, for people.
+/// When an adapter's figures were measured, as text.
 pub(crate) fn when(adapter: Option<&Adapter>) -> String {
     let Some(known) = known(adapter) else {
         return "not measured on this machine (help: `vramp devices --calibrate`)".to_owned();
@@ -80,7 +81,7 @@ fn ago_words(ago: Duration) -> String {
     }
 }
 
-/// The device to measure. None with `--cpu`, or if there is no adapter and the options name none.
+/// The device to measure. `None` with `--cpu`, or if no device can be opened and the options name none.
 fn open(args: &CalibrateArgs) -> Result<Option<Device>, CliError> {
     if args.cpu {
         return Ok(None);

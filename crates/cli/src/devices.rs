@@ -1,7 +1,8 @@
 //! `vramp devices`: lists the graphics adapters of this machine, and says which one a run uses.
 //!
-//! Opens no adapter. The library chooses and gives the reason. Drivers are queried every time, and the answer is stored
-//! for later runs. Memory and load are current readings, or the reason why they cannot be read.
+//! Opens no adapter. The library chooses the adapter and gives the reason. Drivers are queried every time, and the list
+//! of adapters is stored for later runs. Memory and load are current readings; if a value cannot be read, the reason is
+//! shown instead.
 
 use std::fmt::Write as _;
 
@@ -99,7 +100,7 @@ fn text(adapters: &[(&Adapter, &AdapterReading)], why: &str, colour: bool) -> St
     out
 }
 
-/// A reading with its source, or the reason why there is none.
+/// A reading with its source, or the reason why there is no reading.
 fn readout_text<T: Copy>(known: &Readout<T>, show: impl Fn(T) -> String) -> String {
     match known {
         Readout::Unavailable(why) => format!("unavailable: {why}"),
@@ -127,7 +128,7 @@ struct AdapterJson<'a> {
     vendor: u32,
     model: u32,
     pci: Option<&'a str>,
-    /// Null if it cannot be read. The note beside it says why, or why the value may be wrong.
+    /// Null if the memory cannot be read. `memory_why` says why, or why the value may be wrong.
     memory_bytes: Option<u64>,
     memory_from: Option<&'a str>,
     memory_why: Option<&'a str>,

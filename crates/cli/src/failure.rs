@@ -22,9 +22,9 @@ pub(crate) enum CliError {
     Mistakes(Mistakes),
     /// The graph cannot be planned with these options or on this machine.
     NoPlan(anyhow::Error),
-    /// A budget was exceeded; one line per limit.
+    /// A budget was exceeded. There is one line for each limit.
     Budget(Vec<String>),
-    /// A verification found differences; one line each.
+    /// A verification found differences. There is one line for each.
     Different(Vec<String>),
     /// Ended by Ctrl-C or a signal.
     Interrupted,
@@ -57,7 +57,7 @@ impl CliError {
         ExitCode::from(self.code())
     }
 
-    /// Adds the handler that the error is about, if there is one.
+    /// Adds the name of the handler that the error is about, if there is such a handler.
     #[must_use]
     pub(crate) fn of(self, handler: Option<&str>) -> CliError {
         match handler {
@@ -66,7 +66,7 @@ impl CliError {
         }
     }
 
-    /// The text of the error, if it has one.
+    /// The text of the error, if it has a single text.
     pub(crate) fn words(&self) -> Option<String> {
         match self {
             CliError::Failed(error) | CliError::Wrong(error) | CliError::NoPlan(error) => Some(format!("{error:#}")),

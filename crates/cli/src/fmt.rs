@@ -1,6 +1,6 @@
 //! `vramp fmt`: converts a pipeline between text and TOML.
 //!
-//! The output reads back as the same graph. An invalid pipeline is not printed.
+//! Parsing the output gives the same graph. An invalid pipeline is not converted.
 
 use std::ffi::OsStr;
 

@@ -1,7 +1,7 @@
-//! Finds and reads the pipeline that a command was given: text, a file or standard input, in either language.
+//! Finds and reads the pipeline argument of a command: text, a file or standard input, in the text language or in TOML.
 //!
-//! Input is UTF-8 of bounded length. An argument that looks like a path is treated as one, so that a missing file is
-//! reported as such and not parsed as a pipeline.
+//! Input is UTF-8 of bounded length. An argument that looks like a path is treated as a path, so that a missing file is
+//! reported as missing and not parsed as a pipeline.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -58,7 +58,7 @@ impl PipelineSource {
         }
         let path = Path::new(pipeline);
         let shown = path.display().to_string();
-        // A pipeline can also be the name of a directory, such as `pattern`; only a word that looks like a path is one.
+        // A directory can have the name of a pipeline, such as `pattern`. Only a word that looks like a path is a path.
         let is_path = looks_like_a_path(&shown);
         match fs::metadata(path) {
             Ok(found) if !found.is_dir() => {
@@ -107,15 +107,15 @@ impl CheckedPipeline {
         CheckedPipeline::read_if(pipeline, registry, |_, _| Ok(()))
     }
 
-    /// Like `read`, for a run, which writes files. `program` adds the files of the program itself, or refuses the
-    /// graph. A run that would overwrite its own files is refused before any source is probed.
+    /// Like `read`, for a command that writes files. `program` adds the files that the program itself uses, or refuses
+    /// the graph. A run that would overwrite its own files is refused before any source is probed.
     pub(crate) fn read_to_run(
         pipeline: &OsStr,
         registry: &Registry,
         program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, CliError>,
     ) -> Result<CheckedPipeline, CliError> {
         CheckedPipeline::read_if(pipeline, registry, |given, spec| {
-            // The check below reports mistakes.
+            // `read_if` checks the graph again and reports its mistakes.
             let Ok(graph) = Graph::check(spec, registry.catalog(), &Unopened) else { return Ok(()) };
             let files = match &given.from {
                 ReadFrom::Argument => FileUse::of(&graph),
@@ -156,13 +156,13 @@ impl CheckedPipeline {
         }
     }
 
-    /// Adds to a later error the position of the handler that it names.
+    /// If a later error names a handler, adds the position of that handler to the error.
     pub(crate) fn place(&self, why: CliError) -> CliError {
         placed(why, &self.source, &self.spec)
     }
 }
 
-/// A probe that accepts every source without opening it: files are compared before any is opened.
+/// A probe that accepts every source without opening it, because files are compared before any file is opened.
 struct Unopened;
 
 impl SourceProbe for Unopened {
@@ -171,7 +171,7 @@ impl SourceProbe for Unopened {
     }
 }
 
-/// Adds the position of the handler to its error: that of the setting whose value the message quotes, or of the kind.
+/// Adds a position to an error about a handler: the setting whose value the message quotes, or else the handler's kind.
 fn placed(why: CliError, source: &SourceText, spec: &GraphSpec) -> CliError {
     let (CliError::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
     let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
@@ -183,7 +183,7 @@ fn placed(why: CliError, source: &SourceText, spec: &GraphSpec) -> CliError {
     }
 }
 
-/// An error about two uses of one file, at the setting to change.
+/// An error about two uses of one file, with the position of the setting to change.
 fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> CliError {
     let place = clash.at.as_ref().and_then(|(named, key)| {
         let at = spec.names().iter().position(|name| name == named)?;
@@ -199,7 +199,7 @@ fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> CliError {
     CliError::Mistakes(Mistakes { source: Some(source.clone()), list })
 }
 
-/// The name of a source that reads standard input. A source has no inputs, which distinguishes it from a sink.
+/// The name of a source that reads standard input. A handler with `path=-` and no inputs is a source, not a sink.
 fn reads_standard_input(spec: &GraphSpec) -> Option<String> {
     let fed: BTreeSet<usize> = spec.links().iter().map(|link| link.to.handler.0).collect();
     let reads = |at: &usize| spec.handlers()[*at].settings.get("path").is_some_and(|path| path.value == "-");
@@ -207,8 +207,8 @@ fn reads_standard_input(spec: &GraphSpec) -> Option<String> {
     spec.names().into_iter().nth(found)
 }
 
-/// Mistakes within the handlers of a spec (kinds and settings), which are certain even if the spec is incomplete.
-/// Mistakes about links or missing parts may only follow from a mistake in the text.
+/// The mistakes in kinds and settings of handlers. These are mistakes even if the spec is incomplete, whereas a wrong
+/// link or a missing part may be only the consequence of a mistake in the text.
 pub(crate) fn certain_mistakes(spec: &GraphSpec, catalog: &Catalog) -> Vec<Mistake> {
     let Err(CheckError::Mistakes(mut mistakes)) = Graph::check(spec, catalog, &NoProbe) else {
         return Vec::new();
@@ -259,7 +259,7 @@ fn looks_like_a_path(word: &str) -> bool {
     let path = Path::new(word);
     let ends_like_a_file = ["toml", "vramp", "txt"].iter().any(|e| has_extension(path, e));
     let one_word = !word.contains(char::is_whitespace);
-    // The name of a TOML file may have a space; a pipeline that ends in `.toml` has a setting or a link in it.
+    // The name of a TOML file may contain a space. A pipeline that ends in `.toml` contains a setting or a link.
     one_word && (word.contains('/') || ends_like_a_file) || has_extension(path, "toml") && !word.contains(['!', '='])
 }
 
@@ -267,7 +267,7 @@ fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 
-/// Whether a text without a file name is TOML: it has a table of handlers.
+/// Whether a text without a file name has a table of handlers and is therefore TOML.
 fn says_handlers(text: &str) -> bool {
     text.lines().any(|line| {
         let tight: String = line.chars().filter(|c| !c.is_whitespace() && *c != '\u{feff}').take(12).collect();

@@ -1,7 +1,7 @@
-//! Ctrl-C, SIGTERM, SIGHUP and SIGXFSZ.
+//! Handles Ctrl-C, SIGTERM and SIGHUP as requests to end, and keeps SIGXFSZ from ending the program.
 //!
-//! The first request stops the running pipeline, which finishes its files. The second one, or any request while no
-//! pipeline runs, restores the terminal and exits at once. A SIGHUP that was ignored when the program started (`nohup`)
+//! The first request stops the running pipeline, which finishes its files. The second request, or any request while no
+//! pipeline runs, restores the terminal and exits at once. If SIGHUP was ignored when the program started (`nohup`), it
 //! stays ignored.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ struct InterruptState {
 }
 
 impl Interrupts {
-    /// Installs the handler; call it once per program.
+    /// Installs the signal handler. Call this function once per program.
     pub(crate) fn listen() -> Result<Interrupts, CliError> {
         let interrupts = Interrupts { state: Arc::default() };
         let heard = interrupts.clone();
@@ -49,7 +49,7 @@ impl Interrupts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).requested
     }
 
-    /// Handles a request: the first stops the pipeline, the second exits at once.
+    /// Handles a request: the first request stops the pipeline, the second exits at once.
     pub(crate) fn request(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.running {
@@ -63,7 +63,7 @@ impl Interrupts {
     }
 }
 
-/// Calls `act` for every Ctrl-C and every request to end; call it once per program.
+/// From now on, calls `act` for every request to end. Call this function once per program.
 pub(crate) fn on_request(act: impl FnMut() + Send + 'static) -> Result<(), CliError> {
     listen(act).context("cannot listen for Ctrl-C").map_err(CliError::Failed)
 }
@@ -89,15 +89,15 @@ fn listen(mut act: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Turns a file that reaches its size limit into a write error, like a full disk. By default the system ends the
-/// program with SIGXFSZ, and no file is finished.
+/// Makes a write beyond the file size limit fail with an error, like a write to a full disk. By default the system ends
+/// the program with SIGXFSZ, and no file is finished.
 #[cfg(unix)]
 pub(crate) fn keep_large_files_from_ending_it() {
-    // The flag is never read. If registration fails, the default action stays.
+    // The flag is never read. If it cannot be registered, the system still ends the program.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Whether a signal was ignored when this program started. Only Linux tells without unsafe code.
+/// Whether a signal was ignored when this program started. Without unsafe code, this is known only on Linux.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The `vramp` program as a library, so that it can be built with additional handlers.
 //!
-//! This crate parses the command line, prints results and messages, and sets the exit code. Pipelines are the
-//! library's.
+//! This crate parses the command line, prints results and messages, and sets the exit code. The library `vramp` plans
+//! and runs pipelines.
 //!
 //! ```no_run
 //! # use vramp::prelude::*;
@@ -12,8 +12,8 @@
 //! # }
 //! fn main() -> std::process::ExitCode {
 //!     let mut registry = vramp::registry();
-//!     registry.add(&ENTRY, |_| Ok(Mine)).expect("its name is free");
-//!     vramp_cli::main(&registry) // `run`, `plan`, `top`, `inspect` and the others know it now
+//!     registry.add(&ENTRY, |_| Ok(Mine)).expect("the name is free");
+//!     vramp_cli::main(&registry) // `run`, `plan`, `top`, `inspect` and all others know `mine`
 //! }
 //! ```
 //!
@@ -48,12 +48,12 @@ use vramp::runtime::Registry;
 use args::{Command, CommandLine};
 use failure::CliError;
 
-/// Reads the command line and runs the command, with the handlers of this registry. It always returns, also after
+/// Reads the command line and runs the command, with the handlers of this registry. Returns in all cases, also after
 /// `--help` and invalid arguments.
 ///
-/// Call it first in `main`. On Linux without `XDG_RUNTIME_DIR` it restarts the program once with that variable set,
-/// because graphics drivers print warnings otherwise. It also installs a panic hook that suppresses Rust's own message
-/// for panics in handlers, which are reported as errors.
+/// Call this function first in `main`. On Linux without `XDG_RUNTIME_DIR` it restarts the program once with that
+/// variable set, because graphics drivers print warnings without it. It also installs a panic hook that suppresses
+/// Rust's own message for panics in handlers, because vramp reports these panics as errors.
 ///
 /// Reports count allocations if the program sets [`CountingAllocator`](vramp::runtime::CountingAllocator) as its global
 /// allocator.
@@ -93,7 +93,7 @@ pub fn main(registry: &Registry) -> ExitCode {
     }
 }
 
-/// Suppresses Rust's message for panics in handlers, which are reported as failures of a frame.
+/// Suppresses Rust's message for panics in handlers, because the runtime reports these panics as failures of a frame.
 fn quiet_panics_of_handlers() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -104,7 +104,7 @@ fn quiet_panics_of_handlers() {
     }));
 }
 
-/// Sets `XDG_RUNTIME_DIR` if it is missing, as in containers and over ssh, and restarts the program.
+/// If `XDG_RUNTIME_DIR` is missing, as in containers and over ssh, restarts the program with that variable set.
 ///
 /// Mesa looks for a Wayland socket while it lists adapters, and without that variable it prints warnings on standard
 /// error. A process cannot safely change its own environment, but it can restart itself, which takes a millisecond. If
@@ -130,7 +130,7 @@ fn hush_drivers(command: &Command) {
 
 fn completions(shell: clap_complete::Shell, registry: &Registry) -> Result<(), CliError> {
     let mut script = Vec::new();
-    // Only for completions: as a parser, the list would answer a misspelt handler with all fifty names.
+    // The list is set only for completions: as a parser, it would answer a misspelt handler with all fifty names.
     let names: BTreeSet<&'static str> = registry.catalog().entries().map(|e| e.name).collect();
     let handler = |arg: Arg| arg.value_parser(PossibleValuesParser::new(names));
     let mut command = CommandLine::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));

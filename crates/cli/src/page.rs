@@ -1,4 +1,5 @@
-//! Output to the two standard streams, and whether it is coloured. A closed stream ends the program quietly.
+//! Output to standard output and standard error, with colours on a terminal. If the reader of standard output is gone,
+//! the program ends without a message.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 

@@ -24,12 +24,12 @@ pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> 
     let mut plan = planned.map_err(|why| written.place(why.into()))?;
     plan.warnings.extend(warning);
     if !args.flags.budget.is_empty() {
-        plan.warnings.push("--budget has no effect on a plan; a run measures it".to_owned());
+        plan.warnings.push("--budget has no effect on a plan; only a run measures budgets".to_owned());
     }
     print(args, &plan)
 }
 
-/// The profile to plan with, and a warning about it.
+/// The profile to plan with, and a warning about its choice.
 fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     let flags = &args.flags;
     let wants = flags.prefer.is_some() || flags.min_memory.is_some() || flags.max_load.is_some();
@@ -47,10 +47,10 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     }
     let profile = request::shipped(ASSUMED)?;
     let class = profile.name();
-    let judged = if wants { "; --prefer, --min-memory and --max-load can be applied after that" } else { "" };
+    let judged = if wants { "; --prefer, --min-memory and --max-load have no effect before that" } else { "" };
     let warning = format!(
-        "no profile given and this machine has not been measured: using {class}, a class estimate; --profile FILE \
-         describes yours, `vramp devices` detects it{judged}"
+        "no profile given and this machine has not been measured: the plan uses {class}, an estimate for a class of \
+         machines; give --profile FILE, or run `vramp devices` first, which detects this machine{judged}"
     );
     Ok((profile, Some(warning)))
 }
@@ -61,7 +61,7 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), CliError> {
         negotiated(plan);
     }
     let mut printed = match form {
-        // Warnings go to standard error below: a plan that is redirected to a file is only the plan.
+        // Warnings and notes go to standard error below, so that a redirected plan contains only the plan.
         Form::Text => {
             Plan { warnings: Vec::new(), notes: Vec::new(), ..plan.clone() }.to_text(page::colour_on_stdout())
         }

@@ -1,7 +1,7 @@
 //! From command-line flags to a pipeline builder.
 //!
 //! Translates every shared flag, finds the profile, and resolves the adapter. The library plans and opens devices.
-//! `--cpu` lists no adapter. An adapter that options name exactly is used or refused, never replaced.
+//! With `--cpu` no adapters are listed. An adapter that the options name is used or refused, never replaced by another.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::args::{DeviceWord, SharedFlags};
 use crate::failure::CliError;
 use crate::input::read_file;
 
-/// The run options of these flags, with the placements of single handlers.
+/// The run options of these flags, with the placements of single handlers (`--place`).
 pub(crate) fn options(flags: &SharedFlags) -> Result<RunOptions, CliError> {
     Ok(RunOptions { pins: placements(flags)?, ..options_for_all(flags) })
 }
@@ -62,8 +62,8 @@ pub(crate) fn on_this_machine(
     }
 }
 
-/// The profile of the adapter that a run would use, and a warning about it. `None` if no list of adapters is stored;
-/// queries no driver.
+/// The profile of the adapter that a run would use, and a warning about the adapter. `None` if no list of adapters is
+/// stored. Queries no driver.
 pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile, Option<String>)>, CliError> {
     if flags.cpu
         && let Some(known) = calibrate::known(None)
@@ -78,8 +78,8 @@ pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile,
     }
 }
 
-/// Opens the device that a run would use. If there is none and the options do not require one, returns the reason;
-/// always with `--cpu`.
+/// Opens the device that a run would use. The inner error is the reason why there is no device, if the options do not
+/// require one. With `--cpu` no device is opened.
 pub(crate) fn open_device(flags: &SharedFlags) -> Result<Result<Device, String>, CliError> {
     if flags.cpu {
         return Ok(Err("--cpu opens none".to_owned()));
@@ -97,7 +97,7 @@ pub(crate) fn requires_device(flags: &SharedFlags) -> bool {
     flags.gpu || flags.backend.is_some() || flags.device.is_some() || on_gpu
 }
 
-/// The adapter that the options name or describe; any if they do neither.
+/// The adapter that the options name or describe, or else any adapter.
 pub(crate) fn choice(flags: &SharedFlags) -> Choice {
     let mut choice = named_choice(flags.backend, flags.device.as_ref()).prefer(flags.prefer.unwrap_or_default());
     if let Some(bytes) = flags.min_memory {
@@ -109,7 +109,7 @@ pub(crate) fn choice(flags: &SharedFlags) -> Choice {
     choice
 }
 
-/// The adapter with this API and name; any if neither is given.
+/// The adapter with this API and this index or name; any adapter if neither is given.
 pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>) -> Choice {
     let mut choice = machine::choose();
     if let Some(backend) = backend {
@@ -123,7 +123,7 @@ pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>
     choice
 }
 
-/// The placements, with no handler in two spaces.
+/// The placements of single handlers. Refuses a handler that is placed in two spaces.
 fn placements(flags: &SharedFlags) -> Result<BTreeMap<String, Space>, CliError> {
     let mut placed = BTreeMap::new();
     for (name, space) in &flags.place {
@@ -134,19 +134,19 @@ fn placements(flags: &SharedFlags) -> Result<BTreeMap<String, Space>, CliError> 
     Ok(placed)
 }
 
-/// The file of a profile; `None` for a shipped one.
+/// The file of a profile; `None` for a shipped profile.
 pub(crate) fn profile_file(word: &OsStr) -> Option<&Path> {
     shipped_name(word).is_none().then(|| Path::new(word))
 }
 
-/// The name of a shipped profile: after `shipped:`, or alone. A file of the same name needs a directory or an
-/// extension, so that a run does not depend on the files in the working directory.
+/// The name of a shipped profile, which is given as `shipped:NAME` or `NAME`. A file with the name of a shipped profile
+/// is given with its directory, so that a run does not depend on the files in the working directory.
 fn shipped_name(word: &OsStr) -> Option<&str> {
     let word = word.to_str()?;
     word.strip_prefix("shipped:").or_else(|| Profile::SHIPPED.contains(&word).then_some(word))
 }
 
-/// A shipped profile, or one read from a file.
+/// A shipped profile, or a profile from a file.
 pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, CliError> {
     if let Some(class) = shipped_name(word) {
         return shipped(class);

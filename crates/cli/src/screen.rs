@@ -1,7 +1,7 @@
-//! The terminal in full-screen mode, and restoring it.
+//! Puts the terminal into full-screen mode, and restores it.
 //!
-//! Restoring leaves the alternate screen, turns raw mode off and shows the cursor. It happens once, at the first of the
-//! end of the view, a panic, or a second Ctrl-C, and before any message is printed.
+//! Restoring leaves the alternate screen, turns raw mode off and shows the cursor. The terminal is restored once,
+//! before any message is printed: when the view ends, after a panic, or after a second Ctrl-C.
 
 use std::io::{self, Stdout};
 use std::mem::ManuallyDrop;
@@ -18,9 +18,10 @@ use crate::failure::CliError;
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The full-screen terminal, until it is dropped.
+/// The terminal in full-screen mode. Dropping a `Screen` restores the terminal.
 pub(crate) struct Screen {
-    /// Not dropped: its drop writes to standard error if the terminal is gone, and panics if that is gone as well.
+    /// Never dropped: dropping a `Terminal` whose terminal is gone writes to standard error, and panics if standard
+    /// error is gone too.
     pub(crate) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 

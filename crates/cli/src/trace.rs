@@ -1,6 +1,6 @@
 //! The file of `--trace`.
 //!
-//! A path that cannot be written is refused before the run. The file gets its name only once it is complete.
+//! A path that cannot be written is refused before the run. The file gets its final name only when it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,7 +12,7 @@ use vramp::runtime::Trace;
 
 use crate::failure::CliError;
 
-/// An open file for a timeline. If no timeline is written, no file is left.
+/// An open file for a timeline. If no timeline is written, no file remains.
 pub(crate) struct TraceFile {
     path: PathBuf,
     output: TraceOutput,
@@ -25,7 +25,7 @@ enum TraceOutput {
 }
 
 impl TraceFile {
-    /// Opens a temporary file beside the path.
+    /// Opens a temporary file beside the path, or the path itself if it is a pipe or a device.
     pub(crate) fn create(path: &Path) -> Result<TraceFile, CliError> {
         let refused =
             |problem: String| CliError::Wrong(anyhow!("--trace {}: {problem}; choose another file", path.display()));
@@ -35,12 +35,12 @@ impl TraceFile {
         if path.is_dir() {
             return Err(refused("it is a directory".to_owned()));
         }
-        // A pipe or a device is written directly: it must not be replaced by a file.
+        // A pipe or a device is opened directly, because a regular file must not replace it.
         if path.metadata().is_ok_and(|about| !about.is_file()) {
             let file = File::options().write(true).open(path).map_err(|error| refused(error.to_string()))?;
             return Ok(TraceFile { path: path.to_owned(), output: TraceOutput::Special(file) });
         }
-        // The path may be a link: the file that it leads to is replaced, not the link.
+        // If the path is a link, the file that the link leads to is replaced, not the link.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let path = real.as_path();
         if path.file_name().is_none() {

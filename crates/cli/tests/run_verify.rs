@@ -75,11 +75,18 @@ fn a_summary_has_a_line_for_each_kind_and_everything_with_v() {
 #[test]
 fn without_a_device_only_fused_and_unfused_are_compared_with_a_note() {
     for (run, why) in [
-        (verify(&[CHAIN, "--cpu", "--json"]), "no device (--cpu opens none): only fused and unfused are compared"),
+        (
+            verify(&[CHAIN, "--cpu", "--json"]),
+            "no device (--cpu opens none): only fused and unfused results on the CPU are compared",
+        ),
         (without_adapters(&["run", CHAIN, "--verify", "--json"]), "install a driver"),
     ] {
         let run = ends_with(0, run);
-        assert!(run.err.contains(why) && run.err.contains("only fused and unfused are compared"), "{}", run.err);
+        assert!(
+            run.err.contains(why) && run.err.contains("only fused and unfused results on the CPU are compared"),
+            "{}",
+            run.err
+        );
         let report = json(&run);
         assert_eq!(report["backend"], "cpu");
         assert_eq!(report["checks"].as_array().unwrap().len(), equal(&report, "fused-on-cpu"));

@@ -9,15 +9,16 @@ use vramp::plan::Size;
 use super::{SharedFlags, seconds};
 
 pub(crate) const BENCH_HELP: &str = "\
-A workload is one operation, or a few in a row, on a frame that is already in host memory;
-nothing is read or written. Its time is the median of five runs. `cpu ms` counts all
-threads; compare it on a busy machine. The hash is that of the last frame and shows that the
-timed work was computed. It is the same on every machine, except for pipe5_seed_rgba, whose
-frames move and show measured figures.
+A workload is one operation, or a few in a row, on a frame that is already in host memory.
+No file is read or written. The time of a workload is the median of five runs. `cpu ms` is
+the CPU time of all threads; on a busy machine, compare `cpu ms`. The hash of the last frame
+shows that the timed work was computed. The hash is the same on every machine, except for
+pipe5_seed_rgba, whose frames move and show measured figures.
 
-The suite `tensor` has its own sizes. It runs on the device with --gpu or if there is
-hardware; --cpu keeps it on the CPU. Device times include the download of the result. Its
-hashes differ between kinds of machines, because sums depend on their order.
+The suite `tensor` has its own sizes. It runs on the GPU if the machine has GPU hardware or
+with --gpu, and on the CPU with --cpu. GPU times include the download of the result. Hashes
+of this suite differ between kinds of machines, because a sum of floats depends on the order
+of its terms.
 
 `--json` prints one line of JSON per measurement, with the keys peer, work, size, threads,
 backend, ms_median, ms_min, cpu_ms, fps, reps and hash.

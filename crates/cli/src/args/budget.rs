@@ -5,7 +5,7 @@
 
 use vramp::runtime::observe::PerFrame;
 
-/// Key for the frames dropped by links over the whole run; all other keys are averages per frame.
+/// Key for dropped frames per frame of the sources. It covers the whole run, and all other keys the steady state.
 pub(crate) const DROPS: &str = "drops";
 
 #[derive(Debug, Clone, PartialEq, Default)]

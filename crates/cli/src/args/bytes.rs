@@ -1,6 +1,7 @@
 //! Amounts of memory as typed on the command line: `512M`, `8G`, `2GiB`.
 //!
-//! `K`, `M`, `G` and `T` are decimal, like every amount that vramp prints. With an `i` they are powers of 1024.
+//! `K`, `M`, `G` and `T` are decimal, like every amount that vramp prints. `Ki`, `Mi`, `Gi` and `Ti` are powers of
+//! 1024.
 
 /// Parses an amount and returns bytes.
 pub(super) fn read(word: &str) -> Result<u64, String> {

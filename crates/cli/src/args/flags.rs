@@ -1,4 +1,4 @@
-//! The options that `run`, `plan` and `demo` share: which device to use, and how to run.
+//! The options that `run`, `top`, `plan`, `demo` and `bench` share: which device to use, and how to run.
 
 use std::ffi::OsString;
 
@@ -25,29 +25,30 @@ pub(crate) struct SharedFlags {
     /// Run everything on the CPU; opens no device
     #[arg(long, conflicts_with_all = ["gpu", "backend", "device", "prefer", "min_memory", "max_load"])]
     pub(crate) cpu: bool,
-    /// Run everything on the GPU that can run there
+    /// Run every handler that has a GPU implementation on the GPU
     #[arg(long)]
     pub(crate) gpu: bool,
     /// Use only this graphics API
     #[arg(long, value_name = "API", value_parser = PossibleValuesParser::new(APIS).map(|word| backend(&word)))]
     pub(crate) backend: Option<Backend>,
-    /// Adapter to use: its number in `vramp devices` (among those of --backend), or part of its name
+    /// Adapter to use: its number in `vramp devices` (with --backend, in the list of that API), or part of its name
     #[arg(long, value_name = "N|NAME", value_parser = device)]
     pub(crate) device: Option<DeviceWord>,
     /// Kind of adapter to use; defaults to hardware if there is any, otherwise software
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS).map(|word| prefer(&word)))]
     pub(crate) prefer: Option<Prefer>,
-    /// Skip adapters with less memory than this, such as 8G or 512M, and those whose memory cannot be read. If no
-    /// adapter is left, everything runs on the CPU with a warning; with --gpu this is an error
+    /// Skip adapters with less memory than this, such as 8G or 512M, and adapters whose memory cannot be read. If no
+    /// adapter is left, everything runs on the CPU with a warning; with --gpu the command fails instead
     #[arg(long, value_name = "BYTES", value_parser = bytes::read)]
     pub(crate) min_memory: Option<u64>,
-    /// Skip adapters that are busier than this when the run starts; like --min-memory
+    /// Skip adapters that are busier than this when the run starts. If no adapter is left, the same happens as with
+    /// --min-memory
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_load: Option<f32>,
     /// Place one handler, by its name, on the CPU or the GPU; may be repeated
     #[arg(long, value_name = "NAME=cpu|gpu", value_parser = placement)]
     pub(crate) place: Vec<(String, Space)>,
-    /// Insert no transfers; fail if one is needed, and name the two handlers
+    /// Insert no transfers. If a transfer is needed, fail and name the two handlers that it would connect
     #[arg(long)]
     pub(crate) strict: bool,
     /// Run each handler as its own kernel
@@ -62,8 +63,8 @@ pub(crate) struct SharedFlags {
     /// Number of frames per submission
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) batch: Option<u32>,
-    /// What to do when the device is lost: open it again (continuing on the CPU if that fails), continue on the CPU, or
-    /// stop the run
+    /// What to do when the device is lost: open it again (or continue on the CPU if that fails), continue on the CPU,
+    /// or stop the run
     #[arg(long, value_name = "reopen|cpu|stop", value_parser = PossibleValuesParser::new(ON_LOSS).map(|word| on_loss(&word)))]
     pub(crate) on_loss: Option<OnLoss>,
     /// Destroy the device after this many frames, to test --on-loss
@@ -72,19 +73,19 @@ pub(crate) struct SharedFlags {
     /// Frame rate to keep, such as 30, 29.97 or 30000/1001; without it, files and patterns run as fast as possible
     #[arg(long, value_name = "F")]
     pub(crate) fps: Option<Rate>,
-    /// Exit with code 4 if a frame needs more than this on average, such as submits=1,allocs=0. Measured over the
-    /// second half of a run; has no effect on a plan. `vramp help run` lists the keys
+    /// Exit with code 4 if a frame needs more than this on average, such as submits=1,allocs=0. The average is measured
+    /// over the second half of a run. The option has no effect on a plan. `vramp help run` lists the keys
     #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
     pub(crate) budget: Vec<Budget>,
     /// Maximum memory for frames per memory space, such as 256M or cpu=1G,gpu=256M; if a plan needs more, frames wait
     #[arg(long, value_name = "BYTES|cpu=BYTES,gpu=BYTES", value_parser = MemoryBudget::read)]
     pub(crate) memory: Option<MemoryBudget>,
-    /// Compare instead of run (only with `vramp run`): fused with unfused, and the GPU with the CPU, handler by
-    /// handler. Sinks write nothing; a difference exits with code 5
+    /// Compare results instead of running (only with `vramp run`): those of fused with those of unfused handlers, and
+    /// those of the GPU with those of the CPU. Sinks write nothing. If results differ, the exit code is 5
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Machine to plan for: a profile that ships with vramp (discrete, integrated, phone, software or cpu; also
-    /// shipped:NAME), or a TOML file; give a file with one of these names with its directory, as in ./discrete
+    /// Machine to plan for: a profile that ships with vramp (discrete, integrated, phone, software or cpu; also written
+    /// shipped:NAME), or a TOML file. If a file has the name of a shipped profile, add its directory, as in ./discrete
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<OsString>,
     /// Print only errors on standard error
@@ -96,7 +97,7 @@ pub(crate) struct SharedFlags {
 }
 
 impl SharedFlags {
-    /// Refuses `--verify` for a command that cannot compare, instead of ignoring it.
+    /// Refuses `--verify` for a command that cannot compare, instead of ignoring the option.
     pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), CliError> {
         if self.verify {
             return Err(CliError::Wrong(anyhow!(

@@ -45,26 +45,27 @@ Examples:
 
 const PIPELINES: &str = "\
 Pipelines:
-  A chain of handlers joined by `!`, from a source to a sink. A handler is its kind
-  and its settings: `blur sigma=2`. Many kinds take one setting without its key:
-  `text \"hello\"`. `vramp inspect` lists the kinds, `vramp inspect KIND` the settings.
+  A pipeline is a chain of handlers joined by `!`, from a source to a sink. A handler is
+  written as its kind and its settings: `blur sigma=2`. Many kinds accept one setting
+  without its key: `text \"hello\"`. `vramp inspect` lists all kinds, and `vramp inspect
+  KIND` lists the settings of a kind.
 
     pattern size=1280x720 ! blur sigma=2 ! png path=out-%04d.png
 
-  Every handler can have a name, and other chains can refer to it: `NAME.` for its
-  main port, `NAME.PORT` for another. Chains are separated by `;` or a line end.
+  Every handler can have a name, by which other chains refer to its ports: `NAME.` is
+  its main port, `NAME.PORT` any other port. Chains are separated by `;` or a line end.
 
     pattern name=cam ! mix name=both ! null; cam. ! flip axis=h ! both.b
 
-  `!{latest}`, `!{queue depth=4}` and `!{lossless}` say what a link does when its
-  consumer is slower: keep only the newest frame, drop the oldest, or wait.
-  `#` starts a comment that ends with its line.";
+  A link whose consumer is too slow keeps only the newest frame with `!{latest}`,
+  drops the oldest frame with `!{queue depth=4}`, and waits with `!{lossless}`.
+  `#` starts a comment that ends with the line.";
 
 const PLAN_HELP: &str = "\
 Reading a plan:
-  One row is one kernel, with the handlers fused into it, or one handler without a
-  kernel. Rows marked cpu are on the left, rows marked gpu on the right. Every arrow
-  between them is a transfer between the two memories, with its bytes and its cost.
+  A row shows a kernel with the handlers that are fused into it, or a handler without a
+  kernel. Rows marked cpu are on the left, rows marked gpu on the right. Every arrow from
+  one side to the other is a transfer between the two memories, with its bytes and cost.
 
 Examples:
   vramp plan 'pattern ! blur ! null'
@@ -75,70 +76,75 @@ Examples:
 const RUN_HELP: &str = "\
 While it runs:
   The plan, warnings and progress go to standard error; `-q` keeps only errors, `-v` adds
-  the whole plan and every link. Standard output is left to a sink with `path=-`, to
-  `terminal`, which draws there and leaves no room for progress, and to `--json`.
+  the whole plan and every link. Only a sink with `path=-`, the sink `terminal` and
+  `--json` write to standard output. While `terminal` draws, no progress is shown.
   `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames and the report
   is printed. A second Ctrl-C ends the program at once.
 
 Files:
   A run that would overwrite a file that it reads, or write one file twice, is refused
-  with exit code 2, however the file is spelled or linked. If a run fails or is
-  interrupted, the sinks y4m and raw keep an older file, and keep the frames so far beside
-  it, such as clip.partial.y4m for clip.y4m; `partial=replace` replaces the older file.
+  with exit code 2, also if the paths differ and lead to the same file. If a run fails or
+  is interrupted, the sinks y4m and raw do not replace an existing file. They keep the
+  frames so far in a file beside it, such as clip.partial.y4m for clip.y4m. With
+  `partial=replace` they replace the existing file.
 
 A device that is lost:
-  vramp opens it again in the same way. If that fails, or if the device is lost repeatedly,
-  the CPU continues from the next frame, and vramp tries the device again from time to
-  time. `--on-loss cpu` stays on the CPU, `--on-loss stop` ends the run. Frames that were
-  on the device are lost and counted as device_lost; `recoveries` of the report lists
-  each loss. A handler that can run only on the device ends the run. `--lose-device-at
-  200,400` destroys the device to test all this.
+  vramp opens the device again in the same way. If that fails, or if the device is lost
+  repeatedly, the CPU continues from the next frame, and vramp tries to open the device
+  from time to time. With `--on-loss cpu` the run stays on the CPU, and with `--on-loss
+  stop` it ends. Frames that were on the device are lost and counted as device_lost;
+  `recoveries` in the report lists each loss. If a handler can run only on the device and
+  the device cannot be opened again, the run ends. To test all this, `--lose-device-at
+  200,400` destroys the device after 200 and after 400 frames.
 
 Which adapter:
-  The best one, hardware before software, if the plan uses any. `--prefer`, `--min-memory`
-  and `--max-load` skip adapters that do not match. If no adapter is left, everything runs
-  on the CPU and a warning says what each adapter lacks. With `--gpu`, `--device` or
-  `--backend` the run ends with exit code 3 instead.
+  If the plan uses an adapter, vramp takes the best one, hardware before software.
+  `--prefer`, `--min-memory` and `--max-load` skip adapters that do not match. If no
+  adapter is left, everything runs on the CPU and a warning says what each adapter lacks.
+  With `--gpu`, `--device` or `--backend` the run ends with exit code 3 instead.
 
 Budgets:
   `--budget downloads=1,submits=1,allocs=0` exits with code 4 if a frame in the second
   half of the run needs more on average. Keys: uploads, downloads, transfer_bytes,
   dispatches, passes, submits, bind_groups, gpu_allocs, heap_allocs, foreign_allocs,
   frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
-  and downloads), allocs (gpu_allocs and heap_allocs), and drops, over the whole run.
+  and downloads), allocs (gpu_allocs and heap_allocs), and drops. The average of drops is
+  over the whole run.
 
 Timing:
-  Kernel times in the report come from the device's clock if it has one that can be read
-  (timing: timestamps), for a sample of submits. Otherwise they are the time until vramp
-  notices the end (timing: fenced). `--trace FILE` records every call of every handler, every
-  kernel and how full links were; it keeps the last 131072 spans of each lane. The file
-  is complete however the run ends. With `--fps`, vramp names the handler that makes frames
-  late: the slowest one in the slowest lane on the way to the sink.
+  Kernel times in the report are measured for a sample of submits. If the clock of the
+  device can be read, it gives the times (timing: timestamps). Otherwise a measurement ends
+  when vramp notices that the kernel has ended (timing: fenced). `--trace FILE` records
+  every call of every handler, every kernel, and how many frames wait in each link. The
+  trace keeps the last 131072 spans of each lane. The file is complete however the run
+  ends. With `--fps`, vramp names the handler that makes frames late: the slowest handler in
+  the slowest lane on the way to the sink.
 
 Memory:
   vramp prints the memory that the plan needs before the run, and the peak after it.
-  `--memory 256M` limits frames to that much in each memory space, `--memory
-  cpu=1G,gpu=256M` sets each space; K, M and G count by 1000, Ki, Mi and Gi by 1024. If the
-  plan does not fit, vramp takes another plan that does; if none fits, frames wait for
-  memory. If waiting cannot help, the run ends with an error that says which handler needs
-  how much and which ones hold the rest. Staging memory for transfers and small data, such
-  as glyphs, are not included. Memory that was not returned is listed at the end, with its
-  last user.
+  `--memory 256M` limits the frames in each memory space to 256 MB. `--memory
+  cpu=1G,gpu=256M` sets a limit for each space. K, M and G are powers of 1000, Ki, Mi and
+  Gi are powers of 1024. If the plan does not fit, vramp takes another plan that fits. If
+  no plan fits, frames wait for memory. If waiting cannot help, the run ends with an error
+  that says which handler needs how much memory and which handlers hold the rest. The limit
+  does not include staging memory for transfers and small data, such as glyphs. Memory that
+  was not returned is listed at the end, with its last user.
 
 Verifying:
-  `--verify` takes the first 8 frames of every source, or `--frames N`, and compares the
-  results with those of every handler alone on the CPU: fused, on the GPU handler by
-  handler, and fused on the GPU. Sinks write nothing. With `--cpu`, or without an adapter,
-  only fused and unfused are compared. Standard error has a summary, with `-v` every
-  comparison; `--json` prints them as JSON. The first difference is printed with its
-  handler, frame and pixel.
+  `--verify` takes the first 8 frames of every source, or N frames with `--frames N`, and
+  runs every handler alone on the CPU. These results are compared with those of three other
+  runs: fused on the CPU, handler by handler on the GPU, and fused on the GPU. With `--cpu`,
+  or without an adapter, only the results of fused handlers on the CPU are compared. Sinks
+  write nothing. A summary, or with `-v` every comparison, goes to standard error. `--json`
+  prints the comparisons as JSON. The first difference is printed with its handler, frame
+  and pixel.
 
 Your own shaders:
   `wgsl FILE` runs a pixel function, `fn pixel(color: vec4f, at: vec2u, frame: Frame,
   settings: Settings) -> vec4f`, or a `@compute` kernel. All parameters but the color are
-  optional. Members of `struct Settings` are settings of the handler. With `--watch` a
-  saved file takes effect between two frames. A kernel that does not terminate ends the
-  run after `--time-limit`.
+  optional. Members of `struct Settings` are settings of the handler. With `--watch`, a
+  changed file is loaded between two frames. If a kernel does not terminate, the run ends
+  after `--time-limit`.
 
 Examples:
   vramp run 'pattern frames=60 ! blur sigma=2 ! png path=out-%04d.png'
@@ -151,14 +157,14 @@ Examples:
 
 const TOP_HELP: &str = "\
 The view:
-  The head shows frames, drops by reason, latency, device and memory. Below are handlers
-  with the time of a frame, links with waiting and dropped frames, and events. Fused
-  handlers share one time. `q` ends the run and `?` explains the keys. The view needs a
-  terminal; in a pipe use `vramp run PIPELINE --json`.
+  The head shows frames, drops by reason, latency, device and memory. Three tables follow:
+  handlers with their time per frame, links with their waiting and dropped frames, and
+  events. Fused handlers share one time. `q` ends the run and `?` explains the keys. The
+  view needs a terminal; in a pipe use `vramp run PIPELINE --json`.
 
 The run:
   Everything in `vramp help run` applies here too: options, files, Ctrl-C, exit codes, and
-  the lines at the end. `q` ends with exit code 0. No sink may write to standard output.
+  the lines at the end. After `q` the exit code is 0. No sink may write to standard output.
 
 Examples:
   vramp top 'pattern size=1920x1080 ! blur sigma=4 !{queue depth=4} invert ! null' --fps 60
@@ -166,9 +172,9 @@ Examples:
   ffmpeg -nostdin -v error -i in.mp4 -f yuv4mpegpipe - | vramp top 'y4m path=- ! blur ! y4m path=out.y4m'";
 
 const DEMO_HELP: &str = "\
-The demo is `pattern kind=ball ! markers ! waveform ! fps ! SINK`, the same five handlers
-on the CPU and, if there is an adapter, on the GPU. Its sink is `null` while it is
-measured; then one frame is written as a PNG.
+The demo runs `pattern kind=ball ! markers ! waveform ! fps ! SINK` on the CPU and, if there
+is an adapter, on the GPU. The sink is `null` during the measurements. Then one frame is
+written as a PNG.
 
 Examples:
   vramp demo
@@ -193,8 +199,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run a pipeline
     ///
-    /// Plans it, opens a device only if the plan uses one, and runs until the source ends, for `--frames` or
-    /// `--seconds`, or until Ctrl-C.
+    /// Plans the pipeline, opens a device only if the plan uses one, and runs until the sources end, `--frames` or
+    /// `--seconds` is reached, or Ctrl-C is pressed.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{RUN_HELP}"),
         after_help = "`vramp help run` explains pipelines, budgets, timing and verifying."
@@ -202,7 +208,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run a pipeline with a live view
     ///
-    /// Like `vramp run`, with a view of the time of every handler, depth and drops of every link, pools and the device.
+    /// Like `vramp run`, with a view of the time of every handler, the depth and drops of every link, memory and the
+    /// device.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{TOP_HELP}"),
         after_help = "`vramp help top` explains the view, `vramp help run` everything else."
@@ -210,8 +217,8 @@ pub(crate) enum Command {
     Top(RunArgs),
     /// Show where every step of a pipeline would run, and why
     ///
-    /// Decides the memory space and format of every link, which handlers are fused into one kernel, which lane runs
-    /// them and what a frame costs, without opening a device or decoding a frame.
+    /// Decides the memory space and format of every link, which handlers are fused into one kernel, and which lane runs
+    /// each handler, and estimates the cost of a frame. Opens no device and decodes no frame.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{PLAN_HELP}"),
         after_help = "`vramp help plan` explains pipelines and how to read a plan."
@@ -219,7 +226,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// List the handlers, or show one with its ports and settings
     Inspect {
-        /// The handler to show; without it, all are listed
+        /// The handler to show; defaults to a list of all handlers
         handler: Option<String>,
         /// Print one line of JSON instead
         #[arg(long)]
@@ -233,8 +240,8 @@ pub(crate) enum Command {
     },
     /// List the graphics adapters of this machine, and which one a run uses
     ///
-    /// Queries every driver and stores the answer, which runs and plans start from. Memory and load are current
-    /// readings; if one cannot be read, the reason is shown instead.
+    /// Queries every driver and stores the list for later runs and plans. Memory and load are current readings; if a
+    /// value cannot be read, the reason is shown instead.
     Devices {
         /// Print one line of JSON instead
         #[arg(long)]
@@ -244,9 +251,9 @@ pub(crate) enum Command {
     },
     /// Check what works on this machine, and say what to type if something does not
     ///
-    /// Checks drivers, variables, permissions and directories, opens the adapter that a run would use, and compares a
-    /// few of its frames with the CPU's. Exits with 0 if there are no problems (warnings are allowed), otherwise with
-    /// 1.
+    /// Checks drivers, variables, permissions and directories. Opens the adapter that a run would use, and compares a
+    /// few frames that it computes with those of the CPU. Exits with 1 if there is a problem, otherwise with 0, also
+    /// after warnings.
     Doctor {
         /// Print one line of JSON instead
         #[arg(long)]
@@ -254,7 +261,7 @@ pub(crate) enum Command {
     },
     /// Measure vramp on well-known workloads
     ///
-    /// Single filters and a few whole pipelines, on a frame that is already in memory.
+    /// Measures single filters and a few whole pipelines, on a frame that is already in memory.
     #[command(after_long_help = bench::BENCH_HELP)]
     Bench(BenchArgs),
     /// Print a completion script for a shell
@@ -291,7 +298,7 @@ pub(crate) struct RunArgs {
     /// Maximum duration in seconds; sources end after it
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// Reload shaders when their files change: a saved file takes effect between two frames
+    /// Reload shaders when their files change, between two frames
     #[arg(long)]
     pub(crate) watch: bool,
     /// Milliseconds that one submission may take before the device counts as hung; defaults to 10000

@@ -1,6 +1,7 @@
 //! `vramp demo`: runs five handlers on this machine, writes one frame, and prints the plan and the results.
 //!
-//! Without a device it runs on the CPU and prints a note. The output file gets its name only once it is complete.
+//! Without a graphics adapter the demo runs on the CPU and prints a note. The output file gets its final name only when
+//! it is complete.
 
 mod table;
 
@@ -23,8 +24,8 @@ use crate::{devices, page, request};
 const SIZES: [&str; 2] = ["640x480", LARGEST];
 /// The size of the written frame and of the printed plan.
 const LARGEST: &str = "1920x1080";
-/// The frame to write: one second into the motion, when the figures drawn on it are real. A machine that would take
-/// longer than a second to get there writes an earlier frame.
+/// Number of the frame to write, one second into the motion. By then, the frame rate that `fps` draws has been
+/// measured. A machine that reaches fewer than 30 frames per second writes an earlier frame.
 const PICTURED: u64 = 30;
 
 #[derive(Serialize)]
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> 
             runs.extend(measure(args, registry, size, *space, trace.as_ref(), &interrupts)?);
             Ok(())
         });
-    // The timeline of a failed run is worth as much as any other.
+    // The timeline is written even if a run failed.
     let drawn = file.map_or(Ok(()), |file| {
         file.write(&traces.iter().map(|(name, trace)| (name.as_str(), trace)).collect::<Vec<_>>())
     });
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> 
     broken.collect()
 }
 
-/// The memory spaces to run in: both, as far as they are available and wanted.
+/// The memory spaces to run in: those that are available and that the options allow.
 fn spaces(flags: &SharedFlags) -> Vec<Space> {
     if flags.cpu {
         return vec![Space::Cpu];
@@ -100,7 +101,7 @@ fn spaces(flags: &SharedFlags) -> Vec<Space> {
     vec![Space::Cpu, Space::Gpu]
 }
 
-/// Runs the demo once at one size in one space. None if the device cannot be opened and no option requires it.
+/// Runs the demo once at one size in one space. `None` if the device cannot be opened and `--gpu` is not given.
 fn measure(
     args: &DemoArgs,
     registry: &Registry,
@@ -114,7 +115,7 @@ fn measure(
     let live = Live::new(flags.quiet, Total::Time(args.seconds), false);
     let options = RunOptions {
         only: Some(space),
-        // A table row describes one space: if the device is lost, the row is left out.
+        // A table row describes one space, so a run does not continue on the CPU after the device is lost.
         on_loss: flags.on_loss.unwrap_or(OnLoss::Stop),
         longest_ms: Some(whole_ms(args.seconds)),
         ..request::options(flags)?
@@ -146,7 +147,7 @@ fn measure(
     Ok(Some(Ran { size, place: space, report }))
 }
 
-/// Writes the frame, in the space that was fastest at its size.
+/// Writes the frame, computed in the space that was fastest at the largest size.
 fn picture(
     args: &DemoArgs,
     registry: &Registry,
@@ -158,7 +159,7 @@ fn picture(
     let frame = (fps as u64).clamp(1, PICTURED);
     let sink = HandlerSpec::new("png").set("path", output.pattern());
     let graph = graph(registry, LARGEST, sink, Some(frame))?;
-    // Not a measurement, so it keeps no pace.
+    // This run is not a measurement, so it ignores `--fps`.
     let flags = SharedFlags { fps: None, ..args.flags.clone() };
     let options = request::options(&flags)?.only(space);
     let builder = request::on_this_machine(&flags, &graph, registry)?.options(options);
@@ -189,7 +190,7 @@ fn finished(outcome: vramp::runtime::RunOutcome, interrupts: &Interrupts) -> Res
     }
 }
 
-/// The demo's graph with this sink. With `last_frame` it ends after that frame.
+/// The demo's graph with this sink. With `last_frame`, the source ends after that frame.
 fn graph(registry: &Registry, size: &str, sink: HandlerSpec, last_frame: Option<u64>) -> Result<Graph, CliError> {
     let mut spec = GraphSpec::new();
     let mut source = HandlerSpec::new("pattern").set("kind", "ball").set("size", size);
@@ -227,7 +228,7 @@ fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     page::result(page.as_bytes())
 }
 
-/// The measured frame rates at the largest size, next to the planner's choice.
+/// The measured frame rates at the largest size, and the space that vramp uses by default, as text.
 fn verdict(plan: &Plan, runs: &[Ran]) -> String {
     let at_largest = runs.iter().filter(|ran| ran.size == LARGEST);
     let sides: Vec<String> =
@@ -242,7 +243,7 @@ fn say(args: &DemoArgs, words: &str) {
     }
 }
 
-/// The output file. The sink gives every frame its own name; the last frame is renamed to the final name.
+/// The output file. The sink writes every frame to a temporary file; the file of the last frame gets the final name.
 struct PictureFile {
     path: PathBuf,
 }
@@ -265,7 +266,7 @@ impl PictureFile {
         format!("{}.{}-{frame}.part", self.path.display(), std::process::id())
     }
 
-    /// The name as the sink's `path` setting, in which a literal percent sign is doubled.
+    /// The `path` setting of the sink for the temporary files. A percent sign in the name is doubled.
     fn pattern(&self) -> String {
         let shown = self.path.display().to_string().replace('%', "%%");
         format!("{shown}.{}-%d.part", std::process::id())

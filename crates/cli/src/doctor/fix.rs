@@ -19,13 +19,13 @@ enum Distribution {
 }
 
 impl Fixes {
-    /// Reads `/etc/os-release`.
+    /// Reads the distribution from `/etc/os-release`.
     pub(super) fn of(drivers: &Drivers) -> Fixes {
         let about = std::fs::read_to_string(drivers.at("/etc/os-release")).unwrap_or_default();
         Fixes { family: family(&about) }
     }
 
-    /// Installs the loader and Mesa's drivers, including the one that computes on the CPU.
+    /// The command that installs the loader and Mesa's drivers, including the driver that computes on the CPU.
     pub(super) fn vulkan(&self) -> String {
         let command = match self.family {
             Distribution::Debian => "sudo apt install libvulkan1 mesa-vulkan-drivers",
@@ -38,7 +38,7 @@ impl Fixes {
         command.to_owned()
     }
 
-    /// Reinstalls the drivers, for when some of their files are missing.
+    /// The command that reinstalls drivers of which some files are missing.
     pub(super) fn vulkan_again(&self) -> String {
         match self.family {
             Distribution::Debian => "sudo apt install --reinstall mesa-vulkan-drivers".to_owned(),
@@ -61,7 +61,7 @@ impl Fixes {
     }
 }
 
-/// Reads `ID=` and `ID_LIKE=` of os-release.
+/// The distribution that `ID=` or `ID_LIKE=` of os-release names.
 fn family(about: &str) -> Distribution {
     let value = |key: &str| about.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     let names = format!("{} {}", value("ID="), value("ID_LIKE=")).replace(['"', '\''], "");

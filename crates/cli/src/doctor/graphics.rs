@@ -1,10 +1,10 @@
 //! Checks of graphics drivers, of the variables that control them, and of permissions on device nodes.
 //!
-//! The checks use the same driver directories and variables as the stored list of adapters ([`Drivers`]), over a root
-//! and an environment that tests replace. They load no driver: the caller passes the adapters that were found.
+//! The checks use the same driver directories and variables as the stored list of adapters ([`Drivers`]). Tests replace
+//! the root directory and the environment. The checks load no driver: the caller passes the adapters that were found.
 //!
-//! A variable that names a missing file is a problem, since nothing works until it is changed. A missing graphics card
-//! is not.
+//! A variable that names a missing file is a problem, since nothing works until the variable is changed. A missing
+//! graphics card is not a problem.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use vramp::machine::{Driver, Drivers};
 use super::HealthCheck;
 use super::fix::Fixes;
 
-/// Variables of wgpu that vramp does not read, and the options that do the same.
+/// Variables of wgpu that vramp does not read, and the options of vramp with the same effect.
 const NOT_READ: [(&str, &str); 3] =
     [("WGPU_BACKEND", "--backend API"), ("WGPU_ADAPTER_NAME", "--device NAME"), ("WGPU_POWER_PREF", "--device N")];
 /// Variables that make the Vulkan loader skip drivers.
@@ -24,7 +24,7 @@ const FILTERS: [&str; 2] = ["VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISAB
 /// The files and variables that graphics depends on.
 pub(super) struct Surroundings {
     pub(super) drivers: Drivers,
-    /// Tries to open a device node. Tests replace it.
+    /// Tries to open a device node. Tests replace this function.
     may_open: fn(&Path) -> io::Result<()>,
 }
 
@@ -45,7 +45,7 @@ impl Surroundings {
     }
 }
 
-/// Checks variables that cannot work, or that have no effect.
+/// Checks variables that name missing files, that vramp does not read, or that make the loader skip drivers.
 pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     let drivers = &here.drivers;
     let mut checks = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     checks
 }
 
-/// Checks the loader, the drivers that it would find, and device nodes.
+/// Checks the Vulkan loader, the drivers that it would find, and the device nodes.
 pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Vec<HealthCheck> {
     let answers = adapters.iter().any(|adapter| adapter.backend == Backend::Vulkan);
     let mut checks = vec![loader(here, answers, fixes)];
@@ -123,7 +123,7 @@ fn described(here: &Surroundings, answers: bool, fixes: &Fixes) -> Vec<HealthChe
     let whole = drivers.iter().filter(|driver| driver.library.is_some()).count();
     let mut checks = Vec::new();
     if drivers.is_empty() && !answers {
-        // If a variable names the drivers, `variables` has already reported it.
+        // If a variable names the drivers, `variables` has already reported that variable.
         let named = here.drivers.named().iter().any(|(name, _)| *name != "VK_ADD_DRIVER_FILES");
         let words = if named { "the variables above leave no driver" } else { "vulkan/icd.d describes no driver" };
         let check = HealthCheck::warning("drivers", words);

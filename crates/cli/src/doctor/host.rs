@@ -70,7 +70,7 @@ pub(super) fn ffmpeg(fixes: &Fixes) -> HealthCheck {
         .fix(fixes.ffmpeg())
 }
 
-/// Creates and removes a file in the directory. On failure returns the path that is the obstacle.
+/// Creates and removes a file in the directory. The error names the path that could not be written.
 fn try_to_write(folder: &Path) -> Result<(), (PathBuf, io::Error)> {
     let existing = || folder.ancestors().find(|path| path.exists()).unwrap_or(folder).to_owned();
     fs::create_dir_all(folder).map_err(|error| (existing(), error))?;

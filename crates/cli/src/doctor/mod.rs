@@ -1,8 +1,8 @@
 //! `vramp doctor`: checks what works on this machine, and says what to type if something does not.
 //!
-//! Something that cannot work until the user changes it is a problem; something that is only missing is a warning.
-//! Every problem says what to type. The last check is a real one: it opens the adapter that a run would use, and
-//! `vramp::verify` compares its pixels with the CPU's.
+//! A setting that breaks something until the user changes it is a problem. A part that is only missing is a warning.
+//! Every problem says what to type. The last checks run a pipeline: they open the adapter that a run would use, and
+//! compare its pixels with those of the CPU through `vramp::verify`.
 
 mod fix;
 mod graphics;
@@ -43,9 +43,9 @@ pub(crate) fn run(json: bool) -> Result<(), CliError> {
 #[serde(rename_all = "lowercase")]
 enum CheckState {
     Ok,
-    /// Not ideal; vramp works without it.
+    /// Something is missing or has no effect; vramp works nevertheless.
     Warning,
-    /// Cannot work until the user changes it.
+    /// Something does not work until the user changes it.
     Problem,
 }
 

@@ -7,10 +7,10 @@ use vramp::verify::{ComparisonKind, ComparisonResult, Options, Verified, verify}
 use super::HealthCheck;
 use crate::run::counted;
 
-/// Small, with a kernel that reads neighbours and one that is fused to it.
+/// A small pipeline. Its blur reads neighbouring pixels, and its inversion is fused with the blur.
 const PIPELINE: &str = "pattern size=64x48 frames=2 ! blur ! invert ! null";
 
-/// Runs the pipeline on the CPU and, if there are adapters, on the one that a run would use.
+/// Runs the pipeline on the CPU and, if there are adapters, on the adapter that a run would use.
 pub(super) fn checks(has_adapters: bool) -> Vec<HealthCheck> {
     let opened = has_adapters.then(|| machine::choose().open());
     let (device, refused) = match opened {
@@ -41,11 +41,11 @@ fn tried(device: Option<&Device>) -> Result<Verified, String> {
     verify(&spec, &registry, &options).map_err(|error| error.to_string())
 }
 
-/// The result of the comparisons of one kind.
+/// The result of those comparisons whose kind satisfies `which`.
 fn check_of(name: &'static str, verified: &Verified, on: &str, which: impl Fn(ComparisonKind) -> bool) -> HealthCheck {
     let checks: Vec<_> = verified.comparisons.iter().filter(|check| which(check.kind)).collect();
     if let Some(different) = checks.iter().find(|check| matches!(check.result, ComparisonResult::Different(_))) {
-        let fix = format!("vramp run '{PIPELINE}' --verify -v, and use --cpu until its driver is updated");
+        let fix = format!("vramp run '{PIPELINE}' --verify -v, and use --cpu until the driver is updated");
         return HealthCheck::problem(name, format!("{on} computes different pixels: {different}"), fix);
     }
     let equal = checks.iter().filter(|check| matches!(check.result, ComparisonResult::Equal { .. })).count();

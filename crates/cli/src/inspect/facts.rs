@@ -1,4 +1,4 @@
-//! The facts about an entry, as text that the table, the page and the JSON share.
+//! The facts about a catalogue entry, as text for the table, the page and the JSON.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use vramp::plan::catalog::{
 use vramp::plan::{ANY_SIDE, DType, Format, Interval, OnError, Until};
 use vramp::runtime::Registry;
 
-/// Whether the handler can run, by the same rule that a run uses: the runtime implements transfers, everything else
-/// needs a maker.
+/// Whether the handler can run. The rule is that of a run: the runtime itself implements transfers, and every other
+/// handler needs a maker in the registry.
 pub(super) fn status(entry: &Entry, registry: &Registry) -> &'static str {
     if registry.runs(entry) { "runs" } else { "plan only" }
 }
 
-/// The memory spaces with an implementation, best first.
+/// The memory spaces that the handler has an implementation for, best first.
 pub(super) fn spaces(entry: &Entry) -> Vec<&'static str> {
     entry.spaces.iter().map(|s| s.name()).collect()
 }
@@ -32,7 +32,7 @@ pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
     kinds.into_iter().map(KernelKind::name).collect()
 }
 
-/// The kernel as text: its kind, and the settings that it depends on.
+/// The kind of the kernel as text, and the settings that change it.
 pub(super) fn kernel(entry: &Entry) -> String {
     match entry.kernel {
         KernelRule::None => "none: moves, holds, reads or writes frames".to_owned(),
@@ -111,7 +111,7 @@ pub(super) fn origin(output: &Output) -> [String; 3] {
     [format, size, rate]
 }
 
-/// By how many frames the handler delays its output; `None` if it does not.
+/// The number of frames by which the handler delays its output; `None` without a delay.
 pub(super) fn latency(entry: &Entry) -> Option<String> {
     let frames = match entry.delay {
         Frames::Fixed(0) => return None,
@@ -125,7 +125,7 @@ pub(super) fn latency(entry: &Entry) -> Option<String> {
     }
 }
 
-/// Which frames the handler passes on; `None` if all.
+/// Which frames the handler passes on; `None` if it passes on all frames.
 pub(super) fn keeps(entry: &Entry) -> Option<String> {
     match entry.every {
         Frames::Fixed(1) => None,
@@ -194,7 +194,7 @@ pub(super) fn universal(entry: &Entry) -> Vec<SettingRow> {
             "until",
             format!("one of {}", Until::ALL.map(Until::name).join(", ")),
             Some(Until::default().name()),
-            "end of the output: that of the lead input, or the earliest end of all inputs",
+            "when the output ends: with the lead input, or with the first input that ends",
         ));
     }
     all

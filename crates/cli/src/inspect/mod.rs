@@ -1,4 +1,4 @@
-//! `vramp inspect`: lists the handlers of the catalogue, or shows one with its ports and settings.
+//! `vramp inspect`: lists the handlers of the catalogue, or shows one handler with its ports and settings.
 
 mod facts;
 mod json;

@@ -1,4 +1,4 @@
-//! Layout of the table of all handlers, and of the page about one.
+//! Layout of the table of all handlers, and of the page about one handler.
 //!
 //! No line ends in a space; without colour there are no escape codes.
 
@@ -40,7 +40,7 @@ pub(super) fn table(entries: &[&Entry], registry: &Registry, colour: bool) -> St
     if entries.iter().any(|e| facts::status(e, registry) == "plan only") {
         out.push_str("plan only: can be planned, but has no implementation yet\n");
     }
-    out.push_str("vramp inspect HANDLER shows one of them with its ports and settings\n");
+    out.push_str("vramp inspect HANDLER shows a handler with its ports and settings\n");
     out
 }
 
@@ -114,7 +114,7 @@ fn settings(out: &mut String, entry: &Entry, colour: bool) {
         let _ = writeln!(out, "    `{bare}` may be given without its key: `{} VALUE`", entry.name);
     }
     if entry.open_settings {
-        out.push_str("    other settings are passed on to its own code\n");
+        out.push_str("    other settings are passed to the handler's own code\n");
     }
     let several = if entry.inputs.len() > 1 { " with several inputs" } else { "" };
     let _ = writeln!(out, "\n  {}", bold(&format!("settings of every handler{several}"), colour));

@@ -1,7 +1,7 @@
-//! Compares a report with the budgets of `--budget`.
+//! Compares a report with the limits of `--budget`.
 //!
-//! The steady state is judged if there is one. A run without one is judged as a whole, with a warning. A run without a
-//! single frame meets no budget.
+//! The limits apply to the steady state. If the run is too short to have a steady state, they apply to the whole run,
+//! with a warning. A run without a single frame meets no budget.
 
 use vramp::runtime::Report;
 use vramp::runtime::observe::{PerFrame, RunCounters};

@@ -1,7 +1,7 @@
-//! Events of a run, kept while the terminal shows something else, and printed after the run.
+//! Keeps the events of a run while the terminal shows something else, and prints them after the run.
 //!
-//! Keeps a bounded number of messages and counts the rest. Changes of the frame size are always kept, one line per
-//! source: a folder of images of many sizes would otherwise print one line per image.
+//! Keeps a bounded number of messages and counts the others. Changes of the frame size are always kept, in one line per
+//! source. Otherwise a folder of images of different sizes would print one line per image.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use vramp::runtime::{Listener, RunEvent};
 
 use super::live::{Message, message};
 
-/// Maximum number of messages kept. The log keeps the first ones, since they explain the others.
+/// Maximum number of messages kept. The log keeps the first messages, since they explain the later ones.
 const MAX_MESSAGES: usize = 200;
 
-/// Stored messages. Clones share them.
+/// Stored messages. Clones share the same messages.
 #[derive(Clone)]
 pub(crate) struct EventLog {
     begun: Instant,
@@ -27,7 +27,7 @@ struct LogEntries {
     messages: Vec<(Duration, Message)>,
     /// Number of messages beyond the limit.
     more: usize,
-    /// Size changes by source, with the time of the last one.
+    /// Size changes by source, with the time of the last change.
     resized: BTreeMap<String, (Duration, SizeChanges)>,
 }
 

@@ -1,8 +1,8 @@
-//! Progress and messages of a run on standard error: a live line on a terminal, plain lines otherwise, and the texts of
-//! events. An error that ends a run is its result and is not printed here.
+//! Prints progress and messages of a run on standard error: as a live line on a terminal, otherwise as plain lines. An
+//! error that ends a run is the result of the run, and is not printed here.
 //!
-//! Invariants: at most one line of progress per second. Messages never break the live line. If a sink draws on the
-//! terminal there is no progress, and messages wait for the end of the run. A quiet run prints nothing.
+//! Invariants: at most one plain line of progress is printed per second. Messages never break the live line. If a sink
+//! draws on the terminal, there is no progress, and messages are printed after the run. A quiet run prints nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl Message {
     }
 }
 
-/// Interval of the live line.
+/// Interval between updates of the live line.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The amount of work in a run.
@@ -75,8 +75,9 @@ pub(crate) struct Live {
     quiet: bool,
     total: Total,
     bar: Option<ProgressBar>,
-    /// Keeps messages until the end; all of them if a sink draws on the same terminal.
+    /// Messages to print at the end: changes of the frame size, and all messages if a sink draws on the terminal.
     log: EventLog,
+    /// Whether a sink draws on the terminal that would show the live line.
     drawn: bool,
 }
 
@@ -108,7 +109,7 @@ impl Live {
         }
     }
 
-    /// Removes the live line.
+    /// Removes the live line and prints the messages that were kept.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -153,10 +154,10 @@ impl Live {
     }
 }
 
-/// Moves a bar with time; the run itself reports progress only once per second.
+/// Moves a bar with time, because the run itself reports progress only once per second.
 fn follow(bar: ProgressBar, time: Duration) {
     let begun = Instant::now();
-    // Without this thread the bar moves once per second.
+    // If the thread cannot be started, the bar stays empty.
     let _ = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
         while !bar.is_finished() {
             bar.set_position(millis(begun.elapsed().min(time)));
@@ -184,8 +185,8 @@ fn facts(progress: &RunProgress, total: Total) -> String {
     format!("{frames}  {fps:.1} fps{dropped}")
 }
 
-/// The message of an event. Errors that end the run have none, because they are its result. The [`EventLog`] counts
-/// changes of the frame size.
+/// The message of an event. An error that ends the run has no message, because it is the result of the run. A change of
+/// the frame size has none, because the [`EventLog`] counts it.
 pub(super) fn message(event: &RunEvent) -> Option<Message> {
     match event {
         RunEvent::Reloaded { handler } => Some(Message::Note(format!("{handler}: reloaded"))),

@@ -1,8 +1,8 @@
-//! `vramp run`: plans a pipeline and runs it, or compares with `--verify`.
+//! `vramp run`: plans a pipeline and runs it, or compares its results with `--verify`.
 //!
-//! This module refuses invalid requests before the run starts, prints the result, and chooses the exit code if there
-//! are several reasons for one. Standard output gets the frames of a sink or one line of JSON, and nothing else. The
-//! report is printed however the run ends.
+//! This module refuses invalid requests before the run starts, prints the result, and returns the most important error
+//! if there are several. Standard output gets the frames of a sink or one line of JSON, and nothing else. The report is
+//! printed however the run ends.
 
 mod budget;
 mod event_log;
@@ -74,7 +74,7 @@ fn play(
     conclude(args, outcome?, timeline, interrupts.requested())
 }
 
-/// Adds the files that the program itself reads and writes, and refuses two users of one stream.
+/// Adds the files that the program itself reads and writes. Refuses a standard stream that is used twice.
 pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Result<FileUse, CliError> {
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
@@ -141,7 +141,8 @@ pub(crate) fn whole_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Writes the timeline and returns the result, most important reason first: a failure, an interruption, a budget.
+/// Writes the timeline, prints the report and returns the result of the run. If there are several errors, a failure
+/// comes before an interruption, and an interruption before a budget.
 pub(crate) fn conclude(
     args: &RunArgs,
     outcome: RunOutcome,
@@ -157,14 +158,15 @@ pub(crate) fn conclude(
         page::words(&memory_used(&report.memory));
         page::words(&summary(&report));
     }
-    // Printed even if quiet: it is the only message about where the frames are.
+    // Printed even if quiet, because no other message says where the frames are.
     for KeptPartial { handler, path, instead_of } in &report.partial_files {
         page::warning(&format!(
             "{handler}: the run failed or was interrupted; `{instead_of}` was not replaced, and the frames so far are in `{path}`"
         ));
     }
     let ended = match error {
-        // The user interrupted a handler that waits for input or output, and the run has ended as requested.
+        // The handler does not respond because it waits for input or output. The user has ended the run, so this is not
+        // a failure.
         Some(error @ RunError::Unresponsive { .. }) if interrupted => {
             page::warning(&error.to_string());
             Err(CliError::Interrupted)

@@ -1,6 +1,6 @@
-//! Checks which handlers use the program's standard streams, and refuses two users of one stream.
+//! Finds the handlers that use the program's standard streams, and refuses a stream that is used twice.
 //!
-//! Everything is checked before anything is opened or computed. The library checks files.
+//! Streams are checked before anything is opened or computed. The library checks files.
 
 use std::io::{self, IsTerminal};
 
@@ -42,7 +42,7 @@ impl Streams {
         !self.drawers.is_empty()
     }
 
-    /// Refuses two writers of standard output, or two readers of standard input.
+    /// Refuses two writers to standard output, including `--json`, and two readers of standard input.
     pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), CliError> {
         match (&self.writers[..], &self.drawers[..], &self.readers[..]) {
             ([writer, ..], ..) if json => wrong(

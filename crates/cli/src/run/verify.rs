@@ -1,7 +1,8 @@
-//! `vramp run --verify`: compares instead of running.
+//! `vramp run --verify`: compares results instead of running the pipeline.
 //!
 //! Chooses the device to compare with, prints the comparisons, and sets the exit code. `vramp::verify` compares. A
-//! pipeline that a run would refuse is refused. A skipped comparison is reported; a difference is a failure.
+//! pipeline that cannot be planned is refused, as in a run. A skipped comparison is reported, and a difference is a
+//! failure.
 
 use serde::Serialize;
 use vramp::gpu::Device;
@@ -17,14 +18,14 @@ use super::words::{counted, device_line};
 
 pub(super) fn run(args: &RunArgs, spec: &GraphSpec, graph: &Graph, registry: &Registry) -> Result<(), CliError> {
     let flags = &args.flags;
-    // Verification places its trials as needed, but a pipeline that cannot be planned could not run either.
+    // Verification does not use this plan, but a pipeline that cannot be planned could not run either.
     request::on_this_machine(flags, graph, registry)?.plan()?;
     let device = request::open_device(flags)?;
     if !flags.quiet {
         warn(args);
         page::words(&match &device {
             Ok(device) => device_line(device),
-            Err(why) => format!("no device ({why}): only fused and unfused are compared"),
+            Err(why) => format!("no device ({why}): only fused and unfused results on the CPU are compared"),
         });
     }
     let device = device.ok();
@@ -48,20 +49,21 @@ fn warn(args: &RunArgs) {
         page::warning("--seconds has no effect on a verification; --frames sets how much is compared");
     }
     if args.watch {
-        page::warning("--watch has no effect on a verification; a run reloads files");
+        page::warning("--watch has no effect on a verification; only a run reloads files");
     }
     if !args.flags.budget.is_empty() {
-        page::warning("--budget has no effect on a verification; a run measures it");
+        page::warning("--budget has no effect on a verification; only a run measures budgets");
     }
 }
 
-/// Fails with every difference.
+/// Fails with the list of all differences, if there are any.
 fn judge(verified: &Verified) -> Result<(), CliError> {
     let differences: Vec<String> = verified.differences().map(|(check, _)| check.to_string()).collect();
     if differences.is_empty() { Ok(()) } else { Err(CliError::Different(differences)) }
 }
 
-/// A line per kind of comparison and per skipped one, or a line per comparison.
+/// With `all`, one line for each comparison. Otherwise one line for each kind of comparison and one for each comparison
+/// that was skipped.
 fn comparison_text(all: bool, verified: &Verified) -> String {
     if all {
         return verified.to_string();
@@ -115,7 +117,7 @@ fn summed(checks: &[&Comparison]) -> String {
 #[derive(Serialize)]
 struct Json<'a> {
     verified: bool,
-    /// `cpu` if no device was compared with.
+    /// `cpu` if there was no device to compare with.
     backend: String,
     device: Option<&'a str>,
     checks: Vec<JsonCheck<'a>>,

@@ -6,7 +6,7 @@ use vramp::plan::{Plan, Space, bytes_in_words};
 use vramp::runtime::Report;
 use vramp::runtime::observe::{Dropped, Leak, MemoryUse};
 
-/// The plan and its device.
+/// Lines about the plan, its memory and its device.
 pub(super) fn plan_line(pipeline: &Pipeline) -> String {
     let device = match pipeline.device() {
         None => String::new(),
@@ -51,7 +51,7 @@ fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// Memory that was not returned; the first few by name.
+/// Memory that was not returned. The first few leaks are named, and the others counted.
 pub(super) fn leaks(memory: &MemoryUse) -> Vec<String> {
     const MOST: usize = 8;
     let mut lines: Vec<String> = memory
@@ -93,7 +93,7 @@ pub(crate) fn size_of_plan(plan: &Plan) -> String {
     parts.join(", ")
 }
 
-/// The cost in the other space, if the choice was free and the other space costs more.
+/// The cost in the other space, if it is known and higher than that of the plan.
 fn otherwise(plan: &Plan) -> String {
     let all_cpu = plan.handlers.iter().all(|handler| handler.space == Space::Cpu);
     match (all_cpu, plan.alternatives.gpu_ns, plan.alternatives.cpu_ns) {
@@ -131,7 +131,7 @@ pub(super) fn summary(report: &Report) -> String {
     parts.join("; ")
 }
 
-/// Lost frames, and frames of a longer or faster input that were left over when their consumer ended.
+/// The number of lost frames, and the number of frames that were left over when their consumer ended.
 fn drops(dropped: &Dropped) -> String {
     let lost = Dropped { late: 0, ..*dropped };
     let mut text = match lost.sum() {
@@ -139,8 +139,7 @@ fn drops(dropped: &Dropped) -> String {
         sum => format!("{sum} dropped ({})", reasons(&lost)),
     };
     if dropped.late > 0 {
-        let left =
-            format!("; {} left over when the handler they were for ended", counted(dropped.late as usize, "frame"));
+        let left = format!("; {} left over when their consumer ended", counted(dropped.late as usize, "frame"));
         text.push_str(&left);
     }
     text
@@ -190,10 +189,10 @@ mod tests {
     fn frames_that_an_input_had_left_over_are_not_called_dropped() {
         let left = Dropped { late: 4, ..Dropped::default() };
         assert_eq!(drops(&Dropped::default()), "none dropped");
-        assert_eq!(drops(&left), "none dropped; 4 frames left over when the handler they were for ended");
+        assert_eq!(drops(&left), "none dropped; 4 frames left over when their consumer ended");
         assert_eq!(
             drops(&Dropped { link_full: 2, late: 1, ..Dropped::default() }),
-            "2 dropped (2 link full); 1 frame left over when the handler they were for ended"
+            "2 dropped (2 link full); 1 frame left over when their consumer ended"
         );
     }
 }

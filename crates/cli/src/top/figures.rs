@@ -1,7 +1,7 @@
 //! From run snapshots to the rows of the view.
 //!
-//! Rates and shares are between two snapshots about a second apart. An unknown figure is a dash, never a zero. While
-//! the view is paused no figure changes. `view.rs` does the layout.
+//! Rates and shares are computed from two snapshots that are about a second apart. An unknown figure is shown as a
+//! dash, never as a zero. While the view is paused, no figure changes. `view.rs` does the layout.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -44,9 +44,9 @@ pub(super) struct RunHistory {
 /// Everything that the view shows, as text.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ViewText {
-    /// One line each: time, plan, frames, latency, device and memory.
+    /// The lines of the head: time and plan, frames, latency, device, memory.
     pub(super) head: Vec<String>,
-    /// Columns: name, space, kernel, frames, median time, share of the time at work.
+    /// Columns: name, space, kernel, frames, median time, share of time at work.
     pub(super) handlers: Vec<[String; 6]>,
     /// Columns: from, to, policy and depth, waiting, sent, taken, dropped.
     pub(super) links: Vec<[String; 7]>,
@@ -55,7 +55,7 @@ pub(super) struct ViewText {
 }
 
 impl RunHistory {
-    /// Stores a snapshot; shows it unless the view is paused.
+    /// Stores a snapshot, and shows it if `show` is true.
     pub(super) fn look(&mut self, snapshot: Snapshot, show: bool) {
         self.snapshots.push_back(snapshot.clone());
         let begins = |second: &Snapshot| snapshot.elapsed.saturating_sub(second.elapsed) >= WINDOW;
@@ -127,7 +127,7 @@ fn head(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, stopping: bool) 
     lines
 }
 
-/// A row per handler of a node, or one row for a transfer. The first row has the time of the whole node.
+/// One row for each handler of a node, or one row for a transfer. The first row shows the time of the whole node.
 fn handler_rows(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, at: usize, seconds: f64) -> Vec<[String; 6]> {
     let node = &now.nodes[at];
     let calls = node.counts.taken.saturating_sub(before.nodes.get(at).map_or(0, |node| node.counts.taken));
@@ -148,7 +148,7 @@ fn handler_rows(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, at: usiz
     node.names.iter().enumerate().map(row).collect()
 }
 
-/// Where a handler runs now: after a lost device everything is on the CPU, whatever the plan says.
+/// Where a handler runs now. While there is no device, everything runs on the CPU, even if the plan says otherwise.
 fn side(setting: &PlanFacts, name: &str, now: &Snapshot) -> &'static str {
     match setting.spaces.get(name) {
         Some(Space::Gpu) if now.device.is_some() => "gpu",
@@ -156,7 +156,7 @@ fn side(setting: &PlanFacts, name: &str, now: &Snapshot) -> &'static str {
     }
 }
 
-/// A transfer is named after its consumers.
+/// The name of a transfer, made of the names of its consumers.
 fn transfer(now: &Snapshot, at: usize) -> String {
     let to: Vec<&str> =
         now.links.iter().filter(|link| link.transfer == Some(at)).map(|link| handler_of(&link.carried.to)).collect();

@@ -1,6 +1,6 @@
 //! Waits for keys of the terminal.
 //!
-//! A terminal that is gone is an error at once. Crossterm alone would read its end of file forever.
+//! If the terminal is gone, waiting fails at once. Crossterm alone would read the end of the terminal's file forever.
 
 use std::io;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use ratatui::crossterm::event::{self, Event};
 use std::{fs::File, io::IsTerminal as _};
 
 pub(super) struct Keyboard {
-    /// The terminal itself, if standard input is something else.
+    /// The terminal of the process, if standard input is not a terminal.
     #[cfg(unix)]
     terminal: Option<File>,
-    /// True if crossterm may have buffered more events than it returned; polling the file descriptor would miss them.
+    /// Whether crossterm may have buffered further events, which polling the file descriptor would miss.
     has_more: bool,
 }
 
 impl Keyboard {
-    /// Opens the terminal that crossterm also reads: standard input, or else that of the process.
+    /// Opens the terminal that crossterm also reads: standard input, or else the terminal of the process.
     pub(super) fn find() -> io::Result<Keyboard> {
         #[cfg(unix)]
         {
@@ -30,7 +30,7 @@ impl Keyboard {
         Ok(Keyboard { has_more: false })
     }
 
-    /// The next event within this time.
+    /// The next event; `None` if there is none within this time.
     pub(super) fn wait(&mut self, longest: Duration) -> io::Result<Option<Event>> {
         #[cfg(unix)]
         let longest = {

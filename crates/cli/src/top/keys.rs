@@ -1,6 +1,7 @@
-//! The keys of the view: which table has the focus, how far each is scrolled, and whether the view is paused.
+//! The keys of the view: which table has the focus, how far each table is scrolled, and whether the view is paused.
 //!
-//! Keys never end the run here; they return a [`KeyAction`]. A table is never scrolled beyond its last row.
+//! This module does not end the run: a key press returns a [`KeyAction`], and the caller acts. A table is never
+//! scrolled beyond its last row.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -11,7 +12,7 @@ pub(super) enum KeyAction {
     /// Clear and redraw the screen.
     Redraw,
     Quit,
-    /// End the run like a signal does.
+    /// End the run as Ctrl-C does outside of the view.
     Interrupt,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Keys {
     chosen: usize,
     /// Number of rows scrolled off above each table.
     above: [usize; 3],
-    /// For each table when it was last drawn: how many rows fit, and how many exist.
+    /// For each table, when it was last drawn: how many rows were visible, and how many rows it had.
     shown: [(usize, usize); 3],
 }
 
@@ -51,7 +52,7 @@ impl Keys {
         ViewTable::ALL[self.chosen]
     }
 
-    /// The first row to show of a table with `rows` rows, of which `fit` are visible.
+    /// The first row to show, for a table that has `rows` rows and space for `fit` of them.
     pub(super) fn first_row(&mut self, table: ViewTable, fit: usize, rows: usize) -> usize {
         let at = table as usize;
         self.shown[at] = (fit, rows);

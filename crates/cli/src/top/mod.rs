@@ -1,7 +1,7 @@
 //! `vramp top`: runs a pipeline like `vramp run`, with a live view.
 //!
-//! The pipeline runs in its own threads; the view only reads snapshots. The terminal is restored before the final lines
-//! are printed, which are those of `vramp run`.
+//! The pipeline runs in its own threads; the view only reads snapshots. The final lines are the same as those of
+//! `vramp run`, and are printed after the terminal is restored.
 
 mod figures;
 mod keyboard;
@@ -48,8 +48,8 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     streams.refuse_shared(args.json)?;
     if !io::stdout().is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
         return Err(CliError::Wrong(anyhow!(
-            "`vramp top` draws on standard output, which is not a terminal that can show the view; use `vramp run PIPELINE \
-             --json` for figures in a file or a pipe"
+            "`vramp top` draws on standard output, which is not a terminal or cannot show the view; use `vramp run \
+             PIPELINE --json` for figures in a file or a pipe"
         )));
     }
     streams.refuse_under("top")?;
@@ -78,7 +78,7 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     conclude(args, outcome?, timeline, interrupts.requested()).and(shown)
 }
 
-/// What the view reads, and what keys act on.
+/// The run that the view reads and that keys end.
 struct WatchedRun<'a> {
     running: &'a JoinHandle<Result<RunOutcome, Error>>,
     watch: Watch,
@@ -107,14 +107,14 @@ fn show(mut screen: Screen, run: &WatchedRun<'_>, setting: &PlanFacts, log: &Eve
         let wait = LOOK.saturating_sub(looked.map_or(LOOK, |at| at.elapsed())).min(NOTICE);
         if let Some(event) = keyboard.wait(wait).map_err(broken)? {
             is_stale = true;
-            // A resized window is redrawn with the next update.
+            // Events other than keys, such as a resized window, only redraw the view.
             let Event::Key(key) = event else { continue };
             match keys.press(key) {
                 KeyAction::Look => {}
-                // Clearing queries the cursor position; a terminal that does not answer stays as it is.
+                // Clearing asks the terminal for the cursor position. If there is no answer, nothing is cleared.
                 KeyAction::Redraw => drop(screen.terminal.clear()),
                 KeyAction::Quit => run.stopper.end(),
-                // Like the signal, which a terminal in raw mode does not send.
+                // In raw mode the terminal sends no signal for Ctrl-C, so the key does what the signal would do.
                 KeyAction::Interrupt => run.interrupts.request(),
             }
         }

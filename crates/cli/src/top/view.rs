@@ -1,6 +1,6 @@
 //! The layout of the view: the lines and tables of a window.
 //!
-//! Nothing is drawn outside of the window. A table that does not fit shows which part of it is visible.
+//! Nothing is drawn outside of the window. The title of a table that does not fit says which rows are visible.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ const LEAST: (u16, u16) = (40, 12);
 
 const HELP: [&str; 11] = [
     "q, Esc       end the run: files are finished and the report is printed",
-    "Ctrl-C       the same, with exit code 130; a second one ends at once",
+    "Ctrl-C       the same, with exit code 130; again, to end at once",
     "p, space     pause the view; the run continues",
     "Tab, arrows  choose a table, scroll it; also PgUp, PgDn, Home, End",
     "Ctrl-L       redraw",
@@ -23,7 +23,7 @@ const HELP: [&str; 11] = [
     "Rates, busy and at work cover the last second, everything else the whole run.",
     "at work      the share of time that a handler works; for a kernel, that of",
     "             all its handlers together (\"). On the device, the device's time.",
-    "depth        frames a link can hold; inline if both ends run together.",
+    "depth        frames that a link can hold; inline if both ends run together.",
     "?            back to the figures",
 ];
 
@@ -76,8 +76,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, sheet: &ViewText, keys: &mut Keys, col
     }
 }
 
-/// The number of lines of each table, with its title. If they do not fit, the tables share the lines; events shrink
-/// first, down to their title.
+/// The number of lines of each table, including its title. If the tables do not fit, events shrink first: to two rows,
+/// or to the title alone in a low window. Handlers and links share the other lines.
 fn rooms(lines: usize, rows: [usize; 3]) -> [usize; 3] {
     let [handlers, links, events] = rows.map(|rows| rows + 1);
     let least_for_events = events.min(3).min(lines.saturating_sub(6).max(1));
@@ -91,14 +91,14 @@ fn rooms(lines: usize, rows: [usize; 3]) -> [usize; 3] {
     [handlers, links, lines - handlers - links]
 }
 
-/// A table as text: the first column left-aligned, the others as wide as their widest cell, the last one unbounded.
+/// A table as a title and rows of text. Columns are as wide as their widest cell if `width` allows it.
 fn columns<const N: usize>(first: &str, others: &[&str], rows: &[[String; N]], width: u16) -> (String, Vec<String>) {
     let titles: Vec<&str> = std::iter::once(first).chain(others.iter().copied()).collect();
     let widest = |at: usize| {
         rows.iter().map(|row| row[at].chars().count()).chain([titles[at].chars().count()]).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = (0..N).map(widest).collect();
-    // Names are shortened before numbers, as long as they stay distinct.
+    // Only columns of text become narrower, the widest first, and no narrower than 8 characters.
     let texts: Vec<usize> = (0..N).filter(|at| is_text(titles[*at])).collect();
     while widths.iter().sum::<usize>() + 2 * (N - 1) > width as usize {
         let Some(at) = texts.iter().copied().filter(|at| widths[*at] > 8).max_by_key(|at| widths[*at]) else { break };
@@ -116,7 +116,7 @@ fn columns<const N: usize>(first: &str, others: &[&str], rows: &[[String; N]], w
     (line(&titles), rows.iter().map(text).collect())
 }
 
-/// Whether a column holds text, which is left-aligned.
+/// Whether a column holds text. Text is left-aligned, and numbers are right-aligned.
 fn is_text(title: &str) -> bool {
     matches!(title, "handler" | "link" | "to" | "on" | "depth" | "dropped")
 }

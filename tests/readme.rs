@@ -11,8 +11,12 @@ const README: &str = include_str!("../README.md");
 
 /// Asserts that the README shows a program. `main` need not be public there.
 fn is_shown(program: &str) {
+    is_shown_in(README, program);
+}
+
+fn is_shown_in(page: &str, program: &str) {
     let shown = program.replace("pub fn main", "fn main");
-    assert!(README.contains(&format!("```rust\n{shown}```")), "the README does not show:\n{shown}");
+    assert!(page.contains(&format!("```rust\n{shown}```")), "the page does not show:\n{shown}");
     assert!(shown.lines().count() < 25, "{} lines are too many for a first look", shown.lines().count());
 }
 
@@ -35,6 +39,7 @@ fn a_handler_of_ones_own_is_a_type_an_entry_and_a_line() {
 #[test]
 fn tensors_are_made_computed_and_read() {
     is_shown(include_str!("../examples/readme/tensors.rs"));
+    is_shown_in(include_str!("../docs/tensors.md"), include_str!("../examples/readme/tensors.rs"));
     tensors::main().expect("it runs");
 }
 

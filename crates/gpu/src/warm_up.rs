@@ -62,7 +62,7 @@ pub(crate) fn run_once(
     }
 }
 
-/// Tries scratch sizes until the driver accepts one. Returns whether the kernel ended in time.
+/// Tries scratch sizes until the driver accepts a size. Returns whether the kernel ended in time.
 fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledPipeline) -> Result<bool, CompileError> {
     // `run_once` stops waiting a little earlier than this limit.
     let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);

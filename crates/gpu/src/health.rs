@@ -1,6 +1,6 @@
 //! Device loss, and errors that a device reports outside of any call.
 //!
-//! This module only keeps the events; the runtime reads them and reacts.
+//! This module only keeps the events. The runtime reads the events and reacts.
 //!
 //! Invariants: a lost device stays lost. At most [`MAX_EVENTS`] unread events are kept, plus the loss itself; further
 //! events are only counted.

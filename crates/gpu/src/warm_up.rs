@@ -118,7 +118,7 @@ fn try_once(
         calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]), true)
     });
     let (_, index) = submitted?;
-    // A failed wait means that the device was lost, which the caller checks.
+    // A failed wait means that the device was lost. The caller checks for a loss.
     #[cfg(not(target_arch = "wasm32"))]
     return Ok(calls.wait(index, most).unwrap_or(true));
     #[cfg(target_arch = "wasm32")]

@@ -1,7 +1,7 @@
 //! Device times: timestamp queries, or the time until the end of a submission was noticed.
 //!
-//! A submit returns before the device has begun, so measuring the submit call only shows how long the host takes. There
-//! are two better ways, and the report's `timing` names the way that was used.
+//! With most drivers, a submit returns before the device has begun, so measuring the submit call only shows how long
+//! the host takes. There are two better ways, and the report's `timing` names the way that was used.
 //!
 //! - **Timestamps.** If the device can write timestamps inside passes and encoders (Vulkan, Direct3D), there is a
 //!   timestamp after every command of a recording. If the device can write timestamps only around passes, there is one
@@ -12,11 +12,11 @@
 //!   submission, whichever is later, and ends when the host notices that the submission has finished. This time
 //!   includes the delay until the lane polls the device.
 //!
-//! An ordinary run times only a sample of its submissions ([`Timed::Sampled`]), because each timestamp waits for all
-//! earlier work on Mesa's software driver. Sampling does not split passes. If timestamps are only around passes,
-//! kernels that share a pass have no time of their own, and the `p50_us` of such a kernel is null rather than a guess.
-//! A trace times every submission ([`Timed::Each`]), and gives every dispatch its own pass if timestamps are only
-//! around passes.
+//! An ordinary run times only a sample of its submissions ([`Timed::Sampled`]), because on Mesa's software driver each
+//! timestamp waits for all earlier work. Sampling does not split passes. If timestamps can only be written around
+//! passes, kernels that share a pass have no time of their own, and the `p50_us` of such a kernel is null rather than a
+//! guess. A trace times every submission ([`Timed::Each`]), and gives every dispatch its own pass if timestamps can
+//! only be written around passes.
 //!
 //! **Two clocks.** Each submission gives a lower and an upper bound of the offset between the host's and the device's
 //! clock: the device began no earlier than the submit, and ended no later than the host noticed the end. [`Clocks`]
@@ -30,9 +30,9 @@
 //! copies in and out of staging memory are not included. In the report, `gpu_ms` is the sum over the segments of a
 //! frame, and `gpu_busy` is the share of the run in which the device worked.
 //!
-//! Invariants: all buffers are created with the player. A timed submission needs no extra submit or memory, and no
-//! extra pass except under [`Timed::Each`]. All reported times are between the submit and the moment when the host
-//! noticed the end.
+//! Invariants: all buffers for timestamps are created with the player. A timed submission needs no extra submit or
+//! memory, and no extra pass except under [`Timed::Each`]. All reported times are between the submit and the moment
+//! when the host noticed the end.
 
 use std::sync::Arc;
 

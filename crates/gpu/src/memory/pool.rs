@@ -89,9 +89,10 @@ impl<T> Pool<T> {
         Self { state: Arc::new(Mutex::new(PoolState::new(rules))), progress }
     }
 
-    /// Lends a resource of at least this size to `owner`. If free resources exist that `owner` had before, the pool
-    /// lends the last returned of them. Otherwise the pool lends the last returned of all free resources, or creates a
-    /// resource. An owner that gets the same resource back can use the cached bind groups of that resource again.
+    /// Lends a resource of at least this size to `owner`. If `owner` had some of the free resources before, the pool
+    /// lends the last returned of those. Otherwise the pool lends the last returned of all free resources. If no
+    /// resource is free, the pool creates a resource. An owner that gets the same resource back can use the cached bind
+    /// groups of that resource again.
     ///
     /// `make` gets the size to create, a multiple of [`SIZE_CLASS_BYTES`], and is called without the pool's lock.
     pub fn lend<E>(

@@ -26,10 +26,10 @@ impl Accounts {
 
     /// The share of the time since `before` that this process would have needed without other programs.
     ///
-    /// A thread counts as busy if it ran or waited for a processor for more than 80 % of the time. The result is the
-    /// busy threads' running time, divided by their running and waiting time. Busy threads may have waited only for
-    /// each other, so the result is at least the running time of all threads, divided by the time of all processors.
-    /// Only threads that exist in both accounts count.
+    /// A thread counts as busy if it ran for more than 2 % of the time, and either ran or waited for a processor for
+    /// more than 80 % of the time. The result is the busy threads' running time, divided by their running and waiting
+    /// time. Busy threads may have waited only for each other, so the result is at least the running time of all
+    /// threads, divided by the time of all processors. Only threads that exist in both accounts count.
     pub fn share_since(&self, before: &Accounts, elapsed_ns: f64, processors: usize) -> f64 {
         let both = self.0.iter().filter_map(|(thread, now)| Some((now, before.0.get(thread)?)));
         let spent: Vec<(f64, f64)> =

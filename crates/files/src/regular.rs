@@ -1,9 +1,10 @@
 //! Files that are read whole before anything runs: shaders, tables, fonts, images, caches.
 //!
-//! Such a path must lead to a regular file. A pipe would make the reader wait for a writer, and a device may never end,
-//! so both are refused before a byte is read. Sources that accept pipes do not use this module.
+//! The path must lead to a regular file. A pipe would make the reader wait for a writer, and a device may never end, so
+//! pipes and devices are refused before a byte is read. Sources that accept pipes do not use this module.
 //!
-//! Invariants: opening never waits, even if a pipe replaces the file in between; reading stops at a limit.
+//! Invariants: opening never waits, even if a pipe replaces the file between the check and the opening; reading stops
+//! at a limit.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

@@ -1,4 +1,4 @@
-//! Files under a temporary name beside their target, until they are complete.
+//! Files that have a temporary name beside their target until the files are complete.
 //!
 //! The `tempfile` crate does the same, but allocates several times per file, whereas sinks that write a file per frame
 //! must not allocate in steady state. The operations have the same names as in `tempfile`.
@@ -57,7 +57,7 @@ impl TemporaryFile {
         TemporaryFile::create(target, memory, [&name[..end], ".", ".part"])
     }
 
-    /// Creates an empty file in the directory of `target`, whose name is the prefix and a unique number.
+    /// Creates an empty file in the directory of `target`. The file's name is the prefix followed by a unique number.
     pub fn with_prefix(target: &Path, prefix: &str) -> io::Result<TemporaryFile> {
         TemporaryFile::create(target, PathBuf::new(), [prefix, "", ""])
     }
@@ -118,7 +118,7 @@ impl TemporaryFile {
         }
     }
 
-    /// Leaves the file under its temporary name, and returns its path.
+    /// Leaves the file under its temporary name, and returns the temporary path.
     pub fn keep(mut self) -> PathBuf {
         self.take_path()
     }
@@ -156,7 +156,7 @@ impl fmt::Display for PersistError {
 
 impl std::error::Error for PersistError {}
 
-/// Drops the temporary file, which removes it from the disk.
+/// Drops the temporary file, which removes the file from the disk.
 impl From<PersistError> for io::Error {
     fn from(failed: PersistError) -> io::Error {
         failed.error

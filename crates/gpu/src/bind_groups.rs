@@ -1,7 +1,7 @@
 //! The cache of bind groups: one per kernel and combination of buffers.
 //!
-//! A cached group does not keep a buffer's memory: the pool may free a buffer, and then the groups with that buffer are
-//! dropped.
+//! A cached group does not keep a buffer's memory alive: the pool may free a buffer, and then the groups with that
+//! buffer are dropped.
 //!
 //! Invariant: a buffer is identified by a number that is never reused, not by its address.
 
@@ -39,7 +39,7 @@ struct CachedBindGroup {
 const BUFFERS: usize = 2;
 
 impl BindGroups {
-    /// Returns the group of a kernel with these buffers, and creates it if necessary.
+    /// Returns the bind group of a kernel with these buffers, and creates the group if necessary.
     pub(crate) fn find(
         &mut self,
         calls: &Calls,

@@ -5,8 +5,8 @@
 //! not a part of a larger buffer, because WebGPU refuses to bind one buffer for reading and writing in the same
 //! dispatch, even if the ranges do not overlap.
 //!
-//! [`Pool`](crate::Pool) decides which owner gets which buffer. A buffer made here frees its memory at once when the
-//! pool drops it, even if a bind group still refers to it. An adopted buffer is never destroyed here.
+//! [`Pool`](crate::Pool) decides which owner gets which buffer. When the pool drops a buffer made here, the buffer's
+//! memory is freed at once, even if a bind group still refers to the buffer. An adopted buffer is never destroyed here.
 
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
@@ -15,14 +15,14 @@ use crate::memory::Pooled;
 /// A lent buffer on the device.
 pub type Buffer = Pooled<DeviceMemory>;
 
-/// Usages of every lent buffer: kernels bind it, and copies read and write it.
+/// Usages of every lent buffer: kernels bind the buffer, and copies read and write the buffer.
 const USAGES: wgpu::BufferUsages =
     wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
 
 /// Why a buffer could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BufferError {
-    /// The buffer would be larger than what a kernel can bind.
+    /// The buffer would be larger than a kernel can bind.
     #[error("a buffer of this device has at most {most_bytes} bytes; use smaller frames, or split them")]
     TooBig { most_bytes: u64 },
     #[error("the device is out of memory; lower the budget, or close other programs that use the device")]
@@ -109,7 +109,7 @@ impl DeviceMemory {
     }
 
     pub(crate) fn is_mappable(&self) -> bool {
-        // An adopted buffer is not mapped, because its owner may use it in the meantime.
+        // An adopted buffer is not mapped, because the user's own GPU code may use the buffer in the meantime.
         self.is_ours && self.buffer.usage().contains(wgpu::BufferUsages::MAP_READ)
     }
 }

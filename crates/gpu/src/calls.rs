@@ -1,4 +1,4 @@
-//! Every call into wgpu that costs time or memory, with its counter.
+//! Every call into wgpu that costs time or memory, and the counters of these calls.
 //!
 //! This module holds wgpu's device and queue, and turns wgpu's errors into values. Other modules decide what to create
 //! and submit.
@@ -69,7 +69,7 @@ impl Counters {
     }
 }
 
-/// wgpu's own counters. They count what exists now, not what was created.
+/// wgpu's own counters, which count the objects that exist now, not all objects that were created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DriverCounters {
     pub buffers: i64,
@@ -81,7 +81,7 @@ pub struct DriverCounters {
     pub memory_allocations: i64,
 }
 
-/// The first kernels of a submission. The error names them if the submission does not end.
+/// The first kernels of a submission. If the submission does not end, the error names these kernels.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kernels(pub(crate) [Option<Arc<str>>; 4]);
 
@@ -144,7 +144,8 @@ pub(crate) struct Calls {
     queue: wgpu::Queue,
     tally: CallTally,
     submitting: Mutex<()>,
-    /// The submit call in progress, if any, and when it began. Some drivers run kernels inside that call.
+    /// The submit call in progress, if any, and the time at which the call began. Some drivers run kernels inside that
+    /// call.
     #[cfg(not(target_arch = "wasm32"))]
     inside: Mutex<Option<Inside>>,
     pub(crate) progress: SubmissionProgress,
@@ -226,7 +227,7 @@ impl Calls {
             label: Some(label),
             layout: Some(layout),
             module,
-            // A kernel's text has one entry point, whatever its name.
+            // A kernel's text has exactly one entry point, so the name of the entry point is not needed.
             entry_point: None,
             compilation_options: wgpu::PipelineCompilationOptions::default(),
             cache: None,
@@ -281,8 +282,8 @@ impl Calls {
         (number, index)
     }
 
-    /// If a thread is inside the submit call: the time since it entered, the kernels, and whether this is their first
-    /// run.
+    /// If a thread is inside the submit call: the time since the call began, the submitted kernels, and whether these
+    /// kernels run for the first time.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn stuck_for(&self) -> Option<(std::time::Duration, Kernels, bool)> {
         self.inside().as_ref().map(|inside| (inside.since.elapsed(), inside.kernels.clone(), inside.first))
@@ -383,7 +384,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Waits for a submission, at most for `timeout`. Returns whether it has finished.
+    /// Waits for a submission, at most for `timeout`. Returns whether the submission has finished.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn wait(&self, index: wgpu::SubmissionIndex, timeout: std::time::Duration) -> Result<bool, Lost> {
         self.health.check()?;

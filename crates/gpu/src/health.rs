@@ -1,6 +1,6 @@
 //! Device loss, and errors that a device reports outside of any call.
 //!
-//! This module only keeps the events; the runtime reads them and reacts.
+//! This module only keeps the events. The runtime reads the events and reacts.
 //!
 //! Invariants: a lost device stays lost. At most [`MAX_EVENTS`] unread events are kept, plus the loss itself; further
 //! events are only counted.
@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 /// Maximum number of unread events, because a broken driver can report an error on every call.
 const MAX_EVENTS: usize = 64;
 
-/// The device is lost, with everything that was on it, and accepts no more work.
+/// The device and everything that was on the device are lost. The device accepts no more work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the device was lost ({reason}); open it again, or continue on the CPU")]
 pub struct Lost {
-    /// The driver's message, or vramp's own if vramp declared the loss.
+    /// The driver's message, or vramp's own message if vramp declared the loss.
     pub reason: String,
 }
 

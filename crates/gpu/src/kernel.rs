@@ -1,7 +1,7 @@
 //! A handle of a compiled shader, with everything that a recording must know to dispatch the shader.
 //!
 //! The handle has the kernel's name, bindings and pixels per workgroup. The compiled pipeline stays in
-//! [`Pipelines`](crate::pipelines::Pipelines); the player finds it by the kernel's number.
+//! [`Pipelines`](crate::pipelines::Pipelines); the player finds the pipeline by the kernel's number.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct KernelInterface {
 }
 
 impl DeviceKernel {
-    /// A kernel that belongs to no device: recordings accept it, players refuse it.
+    /// A kernel that belongs to no device. Recordings accept such a kernel, but players refuse to run it.
     pub fn described(shader: &Shader) -> Self {
         Self::numbered(shader, 0, 0)
     }
@@ -72,7 +72,7 @@ impl DeviceKernel {
         [x, y, 1]
     }
 
-    /// Number of handles of this kernel, including the cache's own.
+    /// Number of handles of this kernel, including the handle in the cache.
     pub(crate) fn handles(&self) -> usize {
         Arc::strong_count(&self.shape)
     }

@@ -2,10 +2,10 @@
 //!
 //! The crate chooses and opens a [`Device`], lends device memory ([`Pool`]), stages transfers between host and device,
 //! compiles kernels, and turns each [`Recording`] into one submit ([`Player`]). The crate does not know which kernels
-//! exist: callers pass them as [`vramp_plan::Shader`]. The runtime decides when to record and when to submit.
+//! exist: callers pass kernels as [`vramp_plan::Shader`]. The runtime decides when to record and when to submit.
 //!
 //! Invariants: every counted call into wgpu is in `calls.rs`. Memory is never lent to two owners at once, nor while the
-//! device still uses it. Once a pipeline runs, only functions named `wait` or `play` block.
+//! device still uses the memory. Once a pipeline runs, only functions named `wait` or `play` block.
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -64,7 +64,7 @@ impl Pipelines {
         Self { device, cache: Mutex::default() }
     }
 
-    /// Returns the kernel of a shader, and whether this call compiled it.
+    /// Returns the kernel of a shader, and whether this call compiled the kernel.
     pub(crate) async fn compile(
         &self,
         calls: &Calls,
@@ -183,7 +183,8 @@ fn check_text(name: &str, info: wgpu::CompilationInfo) -> Result<(), CompileErro
     let wrong = |message: &wgpu::CompilationMessage| message.message_type == wgpu::CompilationMessageType::Error;
     let Some(message) = info.messages.into_iter().find(wrong) else { return Ok(()) };
     let (line, column) = message.location.map_or((0, 0), |at| (at.line_number, at.line_position));
-    // The first line names the problem. The other lines show its location, which `CompileError::Text` has as numbers.
+    // The first line names the problem. The other lines show the location of the problem, which `CompileError::Text`
+    // has as numbers.
     let problem = message.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("refused");
     Err(CompileError::Text { name: name.to_owned(), line, column, problem: problem.to_owned() })
 }

@@ -47,7 +47,7 @@ struct ReadbackSlot {
     submission: Option<wgpu::SubmissionIndex>,
 }
 
-/// One download of a slot: its range in the slot's staging buffer, or in the buffer `direct` if that buffer itself is
+/// One download of a slot: a range of the slot's staging buffer, or of the buffer `direct` if `direct` itself is
 /// mapped.
 struct DownloadPart {
     offset: u64,
@@ -216,7 +216,7 @@ impl Readbacks {
         state.ring.abandon(claimed.slot);
     }
 
-    /// Adds a download that is copied into the slot's staging buffer, and returns its offset in that buffer.
+    /// Adds a download that is copied into the slot's staging buffer, and returns the download's offset in that buffer.
     pub(crate) fn add_copied(&self, claimed: &mut Claimed, bytes: u64) -> u64 {
         let offset = claimed.staged_bytes;
         claimed.staged_bytes = (offset + bytes).next_multiple_of(SIZE_CLASS_BYTES);
@@ -229,7 +229,7 @@ impl Readbacks {
         lock(&self.state).slots[claimed.slot].parts.push(DownloadPart { offset, bytes, direct: Some(buffer) });
     }
 
-    /// The slot's staging buffer, large enough for its copied downloads; none if nothing is copied.
+    /// The slot's staging buffer, large enough for the slot's copied downloads; none if nothing is copied.
     pub(crate) fn staging(&self, calls: &Calls, claimed: &Claimed) -> Result<Option<wgpu::Buffer>, Refusal> {
         if claimed.staged_bytes == 0 {
             return Ok(None);

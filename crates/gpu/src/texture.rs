@@ -3,8 +3,8 @@
 //! Textures are created here or adopted from the user. The layout of values within texels is up to the caller that
 //! fills a texture.
 //!
-//! Invariants: a texture created here frees its memory with its last handle and is counted until then. An adopted
-//! texture is never destroyed here. Sizes are width, then height.
+//! Invariants: the memory of a texture created here is freed when the last handle is dropped, and the texture is
+//! counted until then. An adopted texture is never destroyed here. Sizes are width, then height.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
 
-/// If the row pitch in a buffer is a multiple of this many bytes, several rows can be copied in one copy.
+/// If the row pitch in a buffer is a multiple of this many bytes, a single copy can copy several rows.
 const PITCH_BYTES: u64 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT as u64;
 
 /// The texel formats that tensors can be copied to and from.
@@ -113,7 +113,7 @@ pub enum TextureError {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TexturesHeld {
     pub count: u64,
-    /// Size of their texels.
+    /// Total size of the texels of these textures.
     pub bytes: u64,
 }
 
@@ -219,7 +219,7 @@ impl Texture {
         u64::from(self.width()) * u64::from(self.format().bytes())
     }
 
-    /// The smallest row pitch in a buffer with which all rows can be copied in one copy.
+    /// The smallest row pitch in a buffer with which a single copy can copy all rows.
     pub fn pitch_bytes(&self) -> u32 {
         u32::try_from(self.row_bytes().next_multiple_of(PITCH_BYTES)).unwrap_or(u32::MAX)
     }
@@ -259,7 +259,7 @@ impl Texture {
         });
     }
 
-    /// Splits rows into copies: one copy of all rows if the pitch is aligned, otherwise one per row.
+    /// Splits rows into copies: one copy of all rows if the pitch is aligned, otherwise one copy per row.
     fn runs(
         &self,
         rows: &Range<u32>,

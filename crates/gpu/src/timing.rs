@@ -1,26 +1,27 @@
 //! Device times: timestamp queries, or the time until the end of a submission was noticed.
 //!
-//! A submit returns before the device has begun, so measuring the submit call only shows how long the host takes. There
-//! are two better ways, and the report's `timing` names the way that was used.
+//! With most drivers, a submit returns before the device has begun, so measuring the submit call only shows how long
+//! the host takes. There are two better ways, and the report's `timing` names the way that was used.
 //!
 //! - **Timestamps.** If the device can write timestamps inside passes and encoders (Vulkan, Direct3D), there is a
 //!   timestamp after every command of a recording. If the device can write timestamps only around passes, there is one
-//!   before and one after each pass. The end of the same submit copies the timestamps into one of a few small buffers,
-//!   which the host reads after the submission has finished. Nothing waits for timestamps; a submission that finds no
-//!   free buffer is not timed.
+//!   timestamp before and one after each pass. The last commands of the same submit copy the timestamps into one of a
+//!   few small buffers, which the host reads after the submission has finished. Nothing waits for timestamps; a
+//!   submission that finds no free buffer is not timed.
 //! - **Fenced.** Without timestamps, the time of a submission begins at its submit or at the end of the previous
-//!   submission, whichever is later, and ends when the host notices its end. This time includes the delay until the
-//!   lane polls.
+//!   submission, whichever is later, and ends when the host notices that the submission has finished. This time
+//!   includes the delay until the lane polls the device.
 //!
-//! An ordinary run times only a sample of its submissions ([`Timed::Sampled`]), because each timestamp waits for all
-//! earlier work on Mesa's software driver. Sampling does not split passes. If timestamps are only around passes,
-//! kernels that share a pass have no time of their own; their `p50_us` is null rather than a guess. A trace times every
-//! submission ([`Timed::Each`]). Only then, and if timestamps are only around passes, every dispatch gets its own pass.
+//! An ordinary run times only a sample of its submissions ([`Timed::Sampled`]), because on Mesa's software driver each
+//! timestamp waits for all earlier work. Sampling does not split passes. If timestamps can only be written around
+//! passes, kernels that share a pass have no time of their own, and the `p50_us` of such a kernel is null rather than a
+//! guess. A trace times every submission ([`Timed::Each`]), and gives every dispatch its own pass if timestamps can
+//! only be written around passes.
 //!
 //! **Two clocks.** Each submission gives a lower and an upper bound of the offset between the host's and the device's
 //! clock: the device began no earlier than the submit, and ended no later than the host noticed the end. [`Clocks`]
 //! intersects the bounds of all submissions, widened by 100 parts per million for drift, and takes the middle as the
-//! offset. Half the distance between the bounds is reported with every time as its uncertainty. Durations do not depend
+//! offset. Half the distance between the bounds is reported as the uncertainty of every time. Durations do not depend
 //! on the offset.
 //!
 //! **Attribution.** After each node, the device's lane notes how many commands the recording has. A part of a
@@ -29,9 +30,9 @@
 //! copies in and out of staging memory are not included. In the report, `gpu_ms` is the sum over the segments of a
 //! frame, and `gpu_busy` is the share of the run in which the device worked.
 //!
-//! Invariants: all buffers are created with the player. A timed submission needs no extra submit or memory, and no
-//! extra pass except under [`Timed::Each`]. All reported times are between the submit and the moment when the host
-//! noticed the end.
+//! Invariants: all buffers for timestamps are created with the player. A timed submission needs no extra submit or
+//! memory, and no extra pass except under [`Timed::Each`]. All reported times are between the submit and the moment
+//! when the host noticed the end.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ use crate::memory::StagingRing;
 const MAX_STAMPS: u32 = 256;
 const STAMP_BYTES: u64 = 8;
 
-/// Maximum drift between two clocks, in parts per million: a quartz clock is within 50 of the true time.
+/// Maximum drift between two clocks, in parts per million: a quartz clock drifts from the true time by at most 50.
 const DRIFT_PPM: i64 = 100;
 
 /// Sampling intervals in submissions: short at first, so that short runs have a sample, and long later. Measured on
@@ -52,8 +53,8 @@ const DRIFT_PPM: i64 = 100;
 /// busy machine (benches/device.rs).
 const ONE_IN: [u64; 2] = [16, 64];
 const OFTEN: u64 = 64;
-/// The submission of each interval that is timed. The first submission would be misleading, because drivers still
-/// compile in it (285 of 300 ms for one blur on llvmpipe).
+/// Position of the timed submission in each interval. The first submission would be misleading, because drivers still
+/// compile during the first submission (285 of 300 ms for one blur on llvmpipe).
 const SAMPLE: u64 = 2;
 
 /// The source of device times.
@@ -61,15 +62,15 @@ const SAMPLE: u64 = 2;
 pub enum Timing {
     /// Timestamps of the device's own clock.
     Timestamps,
-    /// The host's clock: from the submit, or from the end of the previous submission if that is later, until the host
-    /// noticed the end.
+    /// The host's clock: from the submit, or from the end of the previous submission if that end is later, until the
+    /// host noticed the end of the submission.
     Fenced,
 }
 
 /// Where timestamps are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StampPlaces {
-    /// After every command if the device supports it, otherwise around passes.
+    /// After every command if the device supports this, otherwise around passes.
     #[default]
     Acts,
     /// Around passes only.
@@ -88,7 +89,7 @@ impl StampPlaces {
         }
     }
 
-    /// The features to open a device with, of those that it has.
+    /// The features of `has` that timestamps at these places need.
     pub(crate) fn features(self, has: wgpu::Features) -> wgpu::Features {
         let passes = wgpu::Features::TIMESTAMP_QUERY;
         match self {
@@ -127,7 +128,7 @@ pub struct DeviceTime<'a> {
     pub end_ns: u64,
     /// When the host noticed the end.
     pub noticed_ns: u64,
-    /// Uncertainty of the device's clock relative to the host's; 0 if only the host's was used.
+    /// Uncertainty of the device's clock relative to the host's clock; 0 if only the host's clock was used.
     pub uncertain_ns: u64,
     /// Times of the parts, in play order; empty if only the time of the whole submission is known.
     pub parts: &'a [PartTime],
@@ -190,7 +191,7 @@ struct Stamped {
     end: u32,
 }
 
-/// Bounds of the host's clock minus the device's. Each submission gives one lower and one upper bound.
+/// Bounds of the host's clock minus the device's clock. Each submission gives one lower and one upper bound.
 #[derive(Debug, Clone, Copy, Default)]
 struct Clocks {
     bounds: Option<(i64, i64)>,
@@ -199,7 +200,7 @@ struct Clocks {
 
 impl Clocks {
     /// Narrows the bounds with the times of a submission: `submitted` and `noticed` on the host's clock, `first` and
-    /// `last` on the device's. Returns the offset to add to a timestamp, and its uncertainty.
+    /// `last` on the device's clock. Returns the offset to add to a timestamp, and the uncertainty of the offset.
     fn learn(&mut self, (submitted, noticed): (i64, i64), (first, last): (i64, i64)) -> (i64, u64) {
         let own = (submitted - first, noticed - last);
         let drift = (noticed - self.at_ns).max(0) / 1_000_000 * DRIFT_PPM;
@@ -248,7 +249,7 @@ impl Timer {
         self.played += 1;
         let one_in = ONE_IN[usize::from(self.played > OFTEN)];
         let due = self.stamping.is_none() || self.timed == Timed::Each || self.played % one_in == SAMPLE;
-        // A pass has two timestamps, any other command one, and there is one before the first command.
+        // A pass has two timestamps, and any other command has one. One more timestamp is before the first command.
         if due && 2 * commands as u64 + 1 < u64::from(MAX_STAMPS) {
             self.claimed = self.ring.claim();
         }
@@ -391,7 +392,7 @@ impl TimestampSlot {
     }
 }
 
-/// Writes the timestamps of one submission while it is encoded.
+/// Writes the timestamps of one submission while the submission is encoded.
 pub(crate) struct Stamps<'a> {
     on: &'a SlotStamps,
     used: &'a mut u32,

@@ -3,7 +3,7 @@
 //! Parameters travel in the same staging memory as uploads and are copied into the uniform buffer in the same submit.
 //!
 //! Invariants: each block starts at a valid dynamic offset. The queue runs submissions in order, so a block is never
-//! overwritten before the kernels that read it have run.
+//! overwritten before the kernels that read the block have run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ impl Uniforms {
         u64::from(bytes).next_multiple_of(self.alignment)
     }
 
-    /// Reserves room for all parameter blocks of a recording, `bytes` in total, and returns its offset.
+    /// Reserves room for all parameter blocks of a recording, `bytes` in total, and returns the offset of that room.
     pub(crate) fn reserve(&mut self, calls: &Calls, bytes: u64) -> Result<u64, Refusal> {
         if bytes > self.buffer.size() {
             let (id, buffer) = make(calls, bytes.next_power_of_two())?;

@@ -5,9 +5,9 @@
 //!
 //! Invariant: a slot is written only while it is mapped, and is mapped again after its submission has finished.
 //!
-//! `Queue::write_buffer` is not used, because it creates a staging buffer for every call. Measured on llvmpipe with one
-//! dispatch and one readback of 64x64 pixels per frame, a player that stages its parameters here took 84.6 us of CPU
-//! time per frame, and a hand-written program with `write_buffer` took 84.3 us (benches/overhead.rs).
+//! `Queue::write_buffer` is not used, because that function creates a staging buffer for every call. Measured on
+//! llvmpipe with one dispatch and one readback of 64x64 pixels per frame, a player that stages its parameters here took
+//! 84.6 us of CPU time per frame, and a hand-written program with `write_buffer` took 84.3 us (benches/overhead.rs).
 
 use std::sync::Arc;
 

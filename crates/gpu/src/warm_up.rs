@@ -62,7 +62,7 @@ pub(crate) fn run_once(
     }
 }
 
-/// Tries scratch sizes until the driver accepts one. Returns whether the kernel ended in time.
+/// Tries scratch sizes until the driver accepts a size. Returns whether the kernel ended in time.
 fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledPipeline) -> Result<bool, CompileError> {
     // `run_once` stops waiting a little earlier than this limit.
     let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);
@@ -118,7 +118,7 @@ fn try_once(
         calls.submit(encoder, Kernels([Some(Arc::clone(kernel.name())), None, None, None]), true)
     });
     let (_, index) = submitted?;
-    // A failed wait means that the device was lost, which the caller checks.
+    // A failed wait means that the device was lost. The caller checks for a loss.
     #[cfg(not(target_arch = "wasm32"))]
     return Ok(calls.wait(index, most).unwrap_or(true));
     #[cfg(target_arch = "wasm32")]

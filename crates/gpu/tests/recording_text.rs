@@ -114,20 +114,20 @@ fn what_does_not_fit_is_refused_with_numbers_and_not_recorded() {
     refused(recording.dispatch(&invert(), &[&a, &a], &[0; 16], [1, 1, 1]));
     refused(recording.dispatch(&invert(), &[&a, &b], &[0; 16], [1, 0, 1]));
     let expected = [
-        "an upload of 11 bytes at 0 does not fit into 1#1, which has 10",
+        "an upload of 11 bytes at 0 does not fit into 1#1, which has 10 bytes",
         "an upload of 0 bytes of 1#1; leave it out",
         "an upload of 4 bytes at 2 of 1#1 is not aligned; start at a multiple of 4, and end at a multiple of \
          4 or at the end of the memory",
         "an upload of 3 bytes at 0 of 1#1 is not aligned; start at a multiple of 4, and end at a multiple of \
          4 or at the end of the memory",
-        "a download of 3 bytes at 8 does not fit into 1#1, which has 10",
+        "a download of 3 bytes at 8 does not fit into 1#1, which has 10 bytes",
         "a download of 4 bytes at 1 of 1#1 is not aligned; start at a multiple of 4, and end at a multiple of \
          4 or at the end of the memory",
-        "a download of 3 bytes at 18446744073709551615 does not fit into 1#1, which has 10",
-        "a copy from 1#1 to itself; devices refuse that, copy through another buffer",
+        "a download of 3 bytes at 18446744073709551615 does not fit into 1#1, which has 10 bytes",
+        "a copy from 1#1 to itself; devices refuse such a copy, so copy through another buffer",
         "invert binds 2 buffers and was given 1",
         "invert takes 16 bytes of parameters and was given 12",
-        "invert writes 1#1 and binds it twice; devices refuse that, lend another buffer",
+        "invert writes 1#1 and binds it twice; devices refuse that, so lend another buffer",
         "invert was dispatched over [1, 0, 1] workgroups; leave it out",
     ];
     assert_eq!(said, expected);

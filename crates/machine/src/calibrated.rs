@@ -16,7 +16,7 @@ use super::{cache_folder, kept};
 
 /// The first line. Files of another version are not read.
 const FORM: &str = "# a calibration by vramp, form 1";
-/// The last line. If it is missing, the file is not complete.
+/// The last line. If this line is missing, the file is not complete.
 const END: &str = "# end of the calibration";
 
 /// Maximum size of a file that is read.
@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 8 << 20;
 /// A calibration that matches this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibrated {
-    /// The figures. Plans call them `calibrated:` followed by the adapter's name.
+    /// The figures. Plans call the figures `calibrated:` followed by the adapter's name.
     pub profile: Profile,
     /// When the figures were measured.
     pub at: SystemTime,
@@ -43,8 +43,8 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     known(adapter).map_or_else(|| super::figures_of(adapter), |known| known.profile)
 }
 
-/// Keeps a calibration for later runs, and the host's part of it for runs without a device. Returns the path of the
-/// file, or none if the cache cannot be written.
+/// Keeps a calibration for later runs, and the host's part of the calibration for runs without a device. Returns the
+/// path of the file, or none if the cache cannot be written.
 pub fn keep(profile: &Profile, adapter: Option<&Adapter>) -> Option<PathBuf> {
     if adapter.is_some() {
         let mut host = profile.clone();
@@ -80,7 +80,7 @@ fn identity(adapter: Option<&Adapter>) -> Vec<String> {
         let Adapter { name, backend, driver, driver_version, vendor, model, .. } = adapter;
         format!("device: {name} ({vendor:x}:{model:x}) through {backend}, {driver} {driver_version}")
     }));
-    // Each fact becomes one comment line, so it must not contain line breaks.
+    // Each fact becomes one comment line, so a fact must not contain line breaks.
     facts.iter().map(|fact| fact.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The folders and variables by which the Vulkan loader and GLVND find drivers on Linux.
 //!
 //! Only files are inspected; no driver is loaded or queried. The kept list of adapters and `vramp doctor` use the same
-//! search. The root and the environment are parameters, so that tests can replace them.
+//! search. The root of the file tree and the environment are parameters, so that tests can pass their own.
 //!
 //! Missing folders, unreadable descriptions and missing libraries are results, not errors.
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use vramp_files::read_regular_text;
 
-/// Variables that replace the loader's own search; the first one that is set wins.
+/// Variables that replace the loader's own search; the first variable that is set wins.
 const INSTEAD: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
 /// The variable that adds files to the loader's own search.
 const ADDED: &str = "VK_ADD_DRIVER_FILES";
@@ -33,11 +33,11 @@ pub struct Drivers {
 /// A Vulkan driver, according to its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// The JSON file that describes it.
+    /// The JSON file that describes the driver.
     pub description: PathBuf,
     /// The library as the description names it.
     pub names: String,
-    /// The library's file; none if it is not found.
+    /// The library's file; none if the file is not found.
     pub library: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ impl Drivers {
         path.strip_prefix("/").map_or_else(|_| path.to_owned(), |below| self.root.join(below))
     }
 
-    /// A variable of this environment, unless it is empty.
+    /// A variable of this environment, unless the variable is empty.
     pub fn var(&self, name: &str) -> Option<&OsString> {
         self.vars.get(std::ffi::OsStr::new(name)).filter(|value| !value.is_empty())
     }
@@ -69,7 +69,7 @@ impl Drivers {
         all.filter(|name| self.var(name).is_some()).map(|name| (name, self.list(name))).collect()
     }
 
-    /// Every Vulkan driver that the loader would consider, without drivers for another word size than this program's.
+    /// Every Vulkan driver that the loader would consider, except drivers whose word size differs from this program's.
     pub fn vulkan(&self) -> Vec<Driver> {
         let instead = INSTEAD.into_iter().find(|name| self.var(name).is_some());
         let mut places = match instead {
@@ -159,7 +159,7 @@ impl Drivers {
     }
 }
 
-/// All descriptions at `place`: those in the folder, or `place` itself if it is not a folder.
+/// The descriptions in the folder `place`, or `place` itself if `place` is not a folder.
 fn descriptions(place: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(place) else { return vec![place.to_owned()] };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -2,8 +2,8 @@
 //!
 //! Querying drivers takes 25 to 250 ms, so the list is kept, together with everything that the list depends on: driver
 //! files with size and modification time, environment variables that steer drivers, device nodes and the user's
-//! permission to open them, and vramp's version. A list that does not match, or cannot be read, is not used. A cache
-//! that cannot be written is not an error. `plan` reads the list and never queries drivers.
+//! permission to open these nodes, and vramp's version. A list that does not match, or cannot be read, is not used. A
+//! cache that cannot be written is not an error. `plan` reads the list and never queries drivers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -76,8 +76,8 @@ pub(super) fn remember(adapters: &[Adapter]) {
     put(&path, &text);
 }
 
-/// Writes a cache file under a temporary name and renames it, so that no process reads an incomplete file. Returns
-/// whether the file was written.
+/// Writes a cache file under a temporary name and renames the file, so that no process reads an incomplete file.
+/// Returns whether the file was written.
 pub(super) fn put(path: &Path, text: &str) -> bool {
     let Some(folder) = path.parent() else { return false };
     let written = fs::create_dir_all(folder).and_then(|()| {
@@ -120,7 +120,7 @@ fn circumstances() -> Vec<String> {
     facts.extend(files.iter().filter_map(|file| stamp(file)));
     if cfg!(target_os = "linux") {
         facts.extend(device_nodes());
-        // The right to open a device node decides whether its driver answers.
+        // The right to open a device node decides whether the driver of that node answers.
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ids = status.lines().filter(|line| ["Uid:", "Gid:", "Groups:"].iter().any(|key| line.starts_with(key)));
         facts.extend(ids.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")));
@@ -128,14 +128,15 @@ fn circumstances() -> Vec<String> {
     facts
 }
 
-/// A file with its size and modification time; none if it does not exist.
+/// A file with its size and modification time; none if the file does not exist.
 fn stamp(path: &Path) -> Option<String> {
     let found = fs::metadata(path).ok()?;
     let changed = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
     Some(format!("{} {} {changed}", path.display(), found.len()))
 }
 
-/// For systems other than Linux, which ship the drivers: files that change when the system or its drivers are updated.
+/// Files that change when the system or its drivers are updated, for systems other than Linux, where the drivers come
+/// with the system.
 fn system_files() -> Vec<PathBuf> {
     let windows = std::env::var_os("SystemRoot").map_or_else(|| PathBuf::from("C:\\Windows"), PathBuf::from);
     vec![

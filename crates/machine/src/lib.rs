@@ -1,9 +1,9 @@
-//! This machine: its adapters, their memory and load, and the profile to plan with.
+//! This machine: its adapters, the memory and load of each adapter, and the profile to plan with.
 //!
 //! The crate keeps the list of adapters between runs, finds the folders of drivers ([`Drivers`]), reads memory and load
 //! of adapters ([`Readings`]), and keeps calibrations ([`calibrated`]). The crate neither chooses nor opens an adapter:
-//! `vramp_gpu` does that, with the readings from here. Until a machine is calibrated, its profile has the figures of
-//! the adapter's class and the adapter's own limits.
+//! `vramp_gpu` does both, with the readings from this crate. Until a machine is calibrated, its profile has the figures
+//! of the adapter's class and the adapter's own limits.
 //!
 //! Invariants: drivers are queried only if the kept list is not enough; a reading is taken only on request.
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 use vramp_gpu::{Adapter, AdapterKind, AdapterReading, Choice, Chosen, Device, OpenError};
 use vramp_plan::{Figure, FigureOrigin, Limits, Profile};
 
-/// Queries every driver for its adapters, keeps the list for later runs, and returns it, best first.
+/// Queries every driver for its adapters, keeps the list for later runs, and returns the list, best first.
 pub fn list_adapters() -> Vec<Adapter> {
     let found = Device::choose().list();
     kept::remember(&found);
@@ -46,7 +46,7 @@ pub fn choose() -> Choice {
     Device::choose().readings(once_each(move |adapter| readings.read(adapter)))
 }
 
-/// The adapter that a choice would open. Drivers are queried only if the kept list has no such adapter.
+/// The adapter that a choice would open. Drivers are queried only if no adapter of the kept list meets the choice.
 pub fn adapter(choice: &Choice) -> Result<Adapter, OpenError> {
     Ok(chosen(choice)?.adapter)
 }
@@ -89,13 +89,14 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     profile
 }
 
-/// The size of an adapter's memory, if it can be read. Does not wait for a second reading, which only the load needs.
+/// The size of an adapter's memory, if the size can be read. Does not wait for a second reading, which only the load
+/// needs.
 fn memory_bytes(adapter: &Adapter) -> Option<u64> {
     Readings::of_this_machine().waiting(|| Duration::ZERO).read(adapter).memory_bytes.value()
 }
 
-/// The profile with the real size of the adapter's memory; none if that size is unknown or not larger than the
-/// profile's.
+/// The profile with the real size of the adapter's memory; none if that size is unknown or not larger than the size in
+/// the profile.
 pub fn with_real_memory(mut profile: Profile, adapter: &Adapter) -> Option<Profile> {
     let gpu = profile.gpu.as_mut()?;
     let bytes = memory_bytes(adapter).filter(|bytes| *bytes > gpu.memory_bytes.whole())?;
@@ -109,7 +110,7 @@ fn once_each(
 ) -> impl Fn(&Adapter) -> AdapterReading + Send + Sync {
     let taken = Mutex::new(Vec::<(Adapter, AdapterReading)>::new());
     move |adapter| {
-        // The index is not compared, because it depends on the other adapters of the list.
+        // The index is not compared, because the index depends on the other adapters of the list.
         let adapter = Adapter { index: 0, ..adapter.clone() };
         let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, reading)) = taken.iter().find(|(known, _)| *known == adapter) {

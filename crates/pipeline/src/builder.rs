@@ -89,7 +89,7 @@ impl PipelineBuilder {
         }
     }
 
-    /// Adds a handler to the registry: its entry, and the function that makes a handler from its setup.
+    /// Adds a handler to the registry: the handler's entry, and the function that makes the handler from a setup.
     #[must_use]
     pub fn register<H: IntoWorker<K>, K>(
         self,
@@ -99,7 +99,7 @@ impl PipelineBuilder {
         self.register_kind(Kind::new(entry, make))
     }
 
-    /// Adds a handler with everything that a kind can have, such as a probe of its files.
+    /// Adds a handler with everything that a kind can have, such as a probe of the handler's files.
     #[must_use]
     pub fn register_kind(mut self, kind: Kind) -> Self {
         self.own.push(kind);
@@ -120,7 +120,7 @@ impl PipelineBuilder {
         self
     }
 
-    /// Plans with this profile instead of this machine's.
+    /// Plans with this profile instead of this machine's profile.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Some(profile);
@@ -196,8 +196,8 @@ impl PipelineBuilder {
     /// Plans, opens the device if the plan uses one, and builds the engine. If no device can be opened and no option
     /// requires one, everything runs on the CPU, and the plan has a warning.
     ///
-    /// Fails before opening a device and before writing anything if the run would overwrite a file that it reads, or
-    /// write one file twice.
+    /// Fails before opening a device and before writing anything if the run would overwrite a file that the run reads,
+    /// or write one file twice.
     pub fn build(&self) -> Result<Pipeline, Error> {
         let graph = self.check()?;
         self.check_files(&graph)?;
@@ -311,8 +311,8 @@ impl PipelineBuilder {
     /// The function that the engine calls when frames change their size. The function plans the graph with the new
     /// size. Every handler stays in its current space, because its state and the waiting frames are in that space. Of
     /// the new plan only the planned memory is used, to check that there is room; frames carry their own sizes. Inputs
-    /// that must have equal sizes may change one after the other, and until all have changed there is no plan. That is
-    /// not an error, because the handler that joins the inputs checks each frame.
+    /// that must have equal sizes may change one after the other, and until all inputs have changed there is no plan. A
+    /// missing plan is not an error, because the handler that joins the inputs checks each frame.
     fn replan(&self, graph: &Graph, plan: &Plan, profile: &Profile) -> Replan {
         let (graph, profile) = (Mutex::new(graph.clone()), profile.clone());
         let written = plan.handlers.iter().filter(|handler| !handler.inserted);

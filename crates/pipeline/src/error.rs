@@ -22,7 +22,7 @@ pub enum Error {
     /// A handler could not be registered.
     #[error(transparent)]
     Entry(#[from] EntryError),
-    /// The run would overwrite a file that it reads, or write one file twice.
+    /// The run would overwrite a file that the run reads, or write one file twice.
     #[error(transparent)]
     Files(#[from] Clash),
     /// No plan satisfies the options.
@@ -70,7 +70,7 @@ impl Error {
     }
 }
 
-/// The text is not known here, so messages of mistakes do not quote it.
+/// The text is not known here, so messages of mistakes do not quote the text.
 impl From<CheckError> for Error {
     fn from(error: CheckError) -> Error {
         Error::of_check(error, None)

@@ -2,7 +2,7 @@
 //!
 //! The builder plans and opens the device; this type runs or steps the engine.
 //!
-//! Invariant: a pipeline owns everything that it needs, so that it can be moved to another thread.
+//! Invariant: a pipeline owns everything that it needs, so that the pipeline can be moved to another thread.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -115,7 +115,7 @@ impl Pipeline {
         self.watch.clone()
     }
 
-    /// Runs until the sources end, a handler fails, the run is stopped, or the time limit of its options is reached. A
+    /// Runs until the sources end, a handler fails, the run is stopped, or the time limit in the options is reached. A
     /// stopped run is not an error.
     pub fn run(&mut self) -> Result<Report, Error> {
         Ok(self.outcome()?.into_result()?)
@@ -168,7 +168,7 @@ impl Pipeline {
         }
     }
 
-    /// Waits up to 2 ms for the device if it has work in flight, for loops that have nothing else to do.
+    /// Waits up to 2 ms for the device if the device has work in flight, for loops that have nothing else to do.
     pub fn wait_for_device(&mut self) {
         const MOMENT: Duration = Duration::from_millis(2);
         if let Some(engine) = &mut self.engine
@@ -189,7 +189,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the engine, for callers that step it with their own clock.
+    /// Returns the engine, for callers that step the engine with their own clock.
     pub fn into_engine(mut self) -> Result<Engine, Error> {
         self.unused()
     }

@@ -151,7 +151,7 @@ pub struct Adapter {
     pub vendor: u32,
     /// PCI device number, or the backend's equivalent.
     pub model: u32,
-    /// PCI address, such as `0000:03:00.0`, if the driver reports it.
+    /// PCI address, such as `0000:03:00.0`, if the driver reports an address.
     pub pci: Option<String>,
     /// Whether the adapter supports timestamp queries.
     pub has_timestamps: bool,
@@ -177,8 +177,8 @@ pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> 
     }
     let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
     wanted.backends = enabled;
-    // Without flags, validation layers that a developer may have installed stay off: they would slow everything down.
-    // wgpu's own checks stay on.
+    // Without flags, validation layers that a developer may have installed stay off: these layers would slow everything
+    // down. wgpu's own checks stay on.
     wanted.flags = wgpu::InstanceFlags::empty();
     wanted.backend_options.noop.enable = backends.contains(&Backend::Noop);
     let found = wgpu::Instance::new(wanted).enumerate_adapters(enabled).await;

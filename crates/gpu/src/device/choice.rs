@@ -1,9 +1,9 @@
 //! Choosing an adapter and opening it.
 //!
 //! A [`Choice`] may name an adapter (by backend, index, or part of its name) and has requirements (kind, minimum
-//! memory, maximum load). A named adapter is opened or refused; no other adapter replaces it. An adapter that does not
-//! meet a requirement is passed over for the next adapter. Hardware is preferred to software. The result comes with its
-//! reason in words ([`Chosen`], [`Device::why`]).
+//! memory, maximum load). A named adapter is opened or refused; no other adapter is opened instead. An adapter that
+//! does not meet a requirement is passed over for the next adapter. Hardware is preferred to software. The result comes
+//! with the reason for the choice, in words ([`Chosen`], [`Device::why`]).
 //!
 //! If no adapter is left, the error lists what each adapter lacks. Falling back to the CPU is the caller's decision: a
 //! pipeline falls back with a warning, unless a device was required.
@@ -46,11 +46,11 @@ pub enum OpenError {
     NoSuchAdapter { wanted: String, found: String },
     #[error("no adapter meets the requirements: {}", sentence(unmet))]
     Unmet {
-        /// Each adapter with the requirement that it does not meet.
+        /// Each adapter with the requirement that the adapter does not meet.
         unmet: Vec<(String, Unmet)>,
     },
     /// The adapter has lower limits than the requested [`LimitSet`].
-    #[error("{adapter}: {limit} is {has}, but {wanted} is required; open it with its own limits")]
+    #[error("{adapter}: {limit} is {has}, but {wanted} is required; open the adapter with its own limits")]
     TooLittle { adapter: String, limit: &'static str, has: u64, wanted: u64 },
     #[error("{adapter} could not be opened: {problem}; choose another adapter, or run on the CPU")]
     Refused { adapter: String, problem: String },
@@ -117,7 +117,7 @@ impl Choice {
         self
     }
 
-    /// Restricts the choice to one adapter of the list.
+    /// Restricts the choice to the adapter at this index of the list.
     #[must_use]
     pub fn index(mut self, index: usize) -> Self {
         self.index = Some(index);
@@ -139,7 +139,8 @@ impl Choice {
         self
     }
 
-    /// Requires a load of at most this much, according to [`Choice::readings`]. An unknown load does not qualify.
+    /// Requires a load of at most this percentage, according to [`Choice::readings`]. An adapter whose load is unknown
+    /// does not qualify.
     #[must_use]
     pub fn most_load_percent(mut self, percent: f32) -> Self {
         self.requirements.most_load_percent = Some(percent);
@@ -154,7 +155,7 @@ impl Choice {
         self
     }
 
-    /// Opens the device with these limits. Defaults to the adapter's own.
+    /// Opens the device with these limits. Defaults to the adapter's own limits.
     #[must_use]
     pub fn limits(mut self, limits: LimitSet) -> Self {
         self.limits = limits;
@@ -302,7 +303,7 @@ impl Choice {
             AdapterKind::Software => "no hardware adapter was found: it is a software driver that runs on the CPU",
             kind if others().all(is_software) || kind == AdapterKind::Other => "hardware is preferred to software",
             AdapterKind::Discrete if others().all(|other| other.kind != AdapterKind::Discrete) => {
-                "it has its own memory, which is preferred to sharing the CPU's"
+                "it has its own memory, which is preferred to sharing the CPU's memory"
             }
             _ => "it is the first in the list, which is in order of preference",
         };
@@ -334,7 +335,7 @@ fn shares_memory(adapter: &Adapter) -> bool {
     matches!(adapter.kind, AdapterKind::Integrated | AdapterKind::Software) || adapter.backend == Backend::Noop
 }
 
-/// Each adapter with the requirement that it does not meet.
+/// Each adapter with the requirement that the adapter does not meet.
 fn sentence(unmet: &[(String, Unmet)]) -> String {
     unmet.iter().map(|(adapter, against)| format!("{adapter} {against}")).collect::<Vec<_>>().join("; ")
 }

@@ -93,7 +93,7 @@ impl Device {
         &self.inner.why
     }
 
-    /// The limits that the device was opened with, which may be lower than the adapter's.
+    /// The limits that the device was opened with, which may be lower than the adapter's limits.
     pub fn limits(&self) -> &DeviceLimits {
         &self.inner.limits
     }
@@ -158,10 +158,10 @@ impl Device {
         self.inner.pool.lend(bytes, owner, |bytes| DeviceMemory::make(calls, *id, bytes, *maps_directly))
     }
 
-    /// Adopts a buffer that the caller created on this device (with [`Device::raw`]). The pool neither counts the
-    /// buffer against the budget nor destroys it, and lists it in the ledger until the last handle is dropped. The
-    /// buffer must have the usages `STORAGE | COPY_SRC | COPY_DST`. Adopt a buffer once and clone the handle: if a
-    /// buffer is adopted twice, vramp does not know that both handles are the same memory.
+    /// Adopts a buffer that the caller created on this device (with [`Device::raw`]). The pool's ledger lists the
+    /// buffer until the last handle is dropped, but the pool neither counts the buffer against the budget nor destroys
+    /// the buffer. The buffer must have the usages `STORAGE | COPY_SRC | COPY_DST`. Adopt a buffer once and clone the
+    /// handle: if a buffer is adopted twice, vramp does not know that both handles are the same memory.
     ///
     /// The buffer must belong to this device. A wgpu buffer does not reveal its device, and every device here has its
     /// own wgpu instance, in which the number of a foreign buffer means some other buffer. The mistake is found only if
@@ -212,7 +212,7 @@ impl Device {
     // ---- kernels
 
     /// Compiles a shader and runs it once on scratch memory, because drivers finish compilation at the first dispatch
-    /// (14 to 60 ms on llvmpipe). A shader of the same content as a compiled one is neither compiled nor run again.
+    /// (14 to 60 ms on llvmpipe). A shader of the same content as a compiled shader is neither compiled nor run again.
     /// Blocks; call this before the first frame or on another thread.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn prepare(&self, shader: &Shader) -> Result<DeviceKernel, CompileError> {
@@ -266,14 +266,14 @@ impl Device {
         self.inner.calls.health.take()
     }
 
-    /// Destroys the device. Everything on it is lost, and later operations fail with [`Lost`].
+    /// Destroys the device. Everything on the device is lost, and later operations fail with [`Lost`].
     pub fn destroy(&self) {
         self.inner.calls.device().destroy();
         // wgpu reports the loss only after the queue is empty, so the loss is recorded here at once.
         self.inner.calls.health.lose("it was destroyed".into());
     }
 
-    /// Declares the device lost and leaks it: dropping a device that hangs would hang as well.
+    /// Declares the device lost and leaks the device: dropping a device that hangs would hang as well.
     pub fn abandon(self) {
         self.inner.calls.abandon_device("it was abandoned".into());
         std::mem::forget(self);

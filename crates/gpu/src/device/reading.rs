@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::adapters::Adapter;
 
-/// A number with its source, or the reason why it is unavailable.
+/// A number with its source, or the reason why the number is unavailable.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Readout<T> {
     Is {
@@ -50,7 +50,7 @@ impl<T: Copy> Readout<T> {
         }
     }
 
-    /// Why the number is unavailable, or why it may be wrong.
+    /// Why the number is unavailable, or why the number may be wrong.
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Is { doubt, .. } => doubt.as_deref(),
@@ -70,7 +70,7 @@ pub struct AdapterReading {
 }
 
 impl AdapterReading {
-    /// All three unavailable, for one reason.
+    /// A reading without any of the three values, for the same reason.
     pub fn unavailable(why: impl Into<String>) -> Self {
         let why = why.into();
         Self {

@@ -1,7 +1,7 @@
 //! Requirements that each adapter must meet: kind, minimum memory, maximum load.
 //!
-//! The caller provides the readings, which are taken only if a requirement needs them. A value that cannot be read does
-//! not meet a requirement. A doubtful value can meet a requirement, and then the doubt becomes a warning.
+//! The caller provides the readings. A reading is taken only if a requirement needs the reading. A value that cannot be
+//! read does not meet a requirement. A doubtful value can meet a requirement, and then the doubt becomes a warning.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A lent resource, and how it returns to its pool.
+//! A lent resource, and how the resource returns to its pool.
 //!
 //! Dropping the last handle returns the resource; [`Pool`](super::Pool) decides what happens next. All handles of one
 //! lending share one count of handles. A resource whose pool no longer exists is dropped with its last handle.
@@ -80,14 +80,14 @@ impl<T> Pooled<T> {
         self.slot.holders.load(Ordering::Acquire)
     }
 
-    /// Whether this is the only handle, so that its holder may edit the resource in place.
+    /// Whether this is the only handle, so that the holder may edit the resource in place.
     ///
     /// No other thread can change a true answer, because a new handle would have to be cloned from this handle.
     pub fn is_sole(&self) -> bool {
         self.holders() == 1
     }
 
-    /// Stores a number for the ledger. Only the holders know its meaning.
+    /// Stores a number for the ledger. Only the holders know the meaning of the number.
     pub fn note(&self, note: u64) {
         self.slot.note.store(note, Ordering::Relaxed);
     }

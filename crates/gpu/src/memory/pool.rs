@@ -1,10 +1,11 @@
 //! A pool that lends whole resources and takes them back.
 //!
-//! The pool has a ledger of holders and a byte budget. A closure creates resources, so the pool does not know their
-//! type. An owner gets a free resource that it had before, or without such a resource the free one that was returned
-//! last. Resources that the device has finished with become free once per frame ([`Pool::reclaim`]), and earlier only
-//! if a request finds no free resource of its owner. If they became free whenever the device happens to finish, buffers
-//! would be shuffled among their owners, and every new combination of buffers would need a new bind group.
+//! The pool has a ledger of holders and a byte budget. A closure creates resources, so the pool does not know how
+//! resources are created. An owner gets a free resource that the owner had before. If there is no such resource, the
+//! owner gets the free resource that was returned last. Resources that the device has finished with become free once
+//! per frame ([`Pool::reclaim`]), and earlier only if a request finds no free resource of its owner. If resources
+//! became free whenever the device happens to finish, buffers would be shuffled among their owners, and every new
+//! combination of buffers would need a new bind group.
 //!
 //! Besides the budget there is an aim ([`Pool::aim`]), which the runtime sets to a quarter more than the planned bytes.
 //! Above the aim, the pool drops free resources, longest unused first, before it creates more. A stream of many sizes
@@ -21,7 +22,7 @@ use super::holding::{PoolEntry, ResourceState, Statistics};
 use super::lent::{PoolSlot, Pooled, Tag};
 use super::progress::SubmissionProgress;
 
-/// Sizes are rounded up to a multiple of this, so that requests of similar sizes can use the same resources.
+/// Sizes are rounded up to a multiple of this many bytes, so that requests of similar sizes can use the same resources.
 pub const SIZE_CLASS_BYTES: u64 = 256;
 
 /// How much a pool may hold.
@@ -29,7 +30,7 @@ pub const SIZE_CLASS_BYTES: u64 = 256;
 pub struct PoolRules {
     /// Maximum of all bytes: lent, in use by the device, and free.
     pub budget_bytes: u64,
-    /// Maximum of free bytes. If more are free, the pool drops the longest unused resources.
+    /// Maximum of free bytes. If more bytes are free, the pool drops the longest unused resources.
     pub keep_bytes: u64,
     /// Maximum number of free resources of one size.
     pub keep_each: usize,
@@ -88,9 +89,10 @@ impl<T> Pool<T> {
         Self { state: Arc::new(Mutex::new(PoolState::new(rules))), progress }
     }
 
-    /// Lends a resource of at least this size to `owner`. The pool lends the last returned of the free resources that
-    /// `owner` had before, otherwise the last returned of all free resources, otherwise a new resource. An owner that
-    /// gets the same resource back can use its cached bind groups again.
+    /// Lends a resource of at least this size to `owner`. If `owner` had some of the free resources before, the pool
+    /// lends the last returned of those. Otherwise the pool lends the last returned of all free resources. If no
+    /// resource is free, the pool creates a resource. An owner that gets the same resource back can use the cached bind
+    /// groups of that resource again.
     ///
     /// `make` gets the size to create, a multiple of [`SIZE_CLASS_BYTES`], and is called without the pool's lock.
     pub fn lend<E>(
@@ -126,13 +128,13 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Adopts a resource that the caller created. The ledger lists the resource, but the budget does not count it. It
-    /// is dropped with its last handle and never lent again.
+    /// Adopts a resource that the caller created. The ledger lists the resource, but the budget does not count the
+    /// resource. The resource is dropped with its last handle and never lent again.
     pub fn adopt(&self, value: T, bytes: u64, owner: &Arc<str>) -> Pooled<T> {
         lock(&self.state).adopt(value, bytes, owner, &self.state)
     }
 
-    /// Frees the returned resources that no later submission than this one uses.
+    /// Frees the returned resources that are used by this submission or earlier submissions only.
     pub fn reclaim(&self, submission: u64) {
         let mut dropped = Vec::new();
         lock(&self.state).reclaim(submission.min(self.progress.finished()), &mut dropped);
@@ -223,7 +225,7 @@ pub(super) struct PoolState<T> {
     waiting_bytes: u64,
     pooled_bytes: u64,
     peak_bytes: u64,
-    /// Above this, free resources are dropped before more are created.
+    /// If the pool holds more bytes than this, free resources are dropped before more resources are created.
     aim_bytes: u64,
     /// Added to the aim.
     allowed_bytes: u64,
@@ -281,7 +283,7 @@ impl<T> PoolState<T> {
         self.pooled.get(&class).is_some_and(|stack| self.last_of(stack, owner).is_some())
     }
 
-    /// Position in `stack` of this owner's former seat that was returned last.
+    /// Of the seats in `stack` that this owner had before, the position of the seat that was returned last.
     fn last_of(&self, stack: &VecDeque<usize>, owner: &Arc<str>) -> Option<usize> {
         let was_its = |at: &usize| self.seats[*at].as_ref().is_some_and(|seat| seat.owner == *owner);
         stack.iter().rposition(was_its)
@@ -332,7 +334,7 @@ impl<T> PoolState<T> {
         Ok(())
     }
 
-    /// Gives a new resource a seat and lends it.
+    /// Gives a new resource a seat and lends the resource.
     fn seat(
         &mut self,
         value: T,
@@ -397,7 +399,8 @@ impl<T> PoolState<T> {
             (seat.class, seat.slot.used_until.load(Ordering::Acquire), seat.is_adopted);
         self.lent -= 1;
         if is_adopted {
-            // An adopted resource does not wait here: its creator keeps it alive for as long as the device uses it.
+            // An adopted resource does not wait here: its creator keeps the resource alive for as long as the device
+            // uses the resource.
             self.trimmed += 1;
             self.vacant.push(at);
             dropped.extend(self.seats[at].take().map(|seat| seat.slot));
@@ -448,7 +451,7 @@ impl<T> PoolState<T> {
     /// Drops the longest unused resources while `too_much` holds.
     fn trim_while(&mut self, too_much: impl Fn(&Self) -> bool, dropped: &mut Vec<DroppedSlot<T>>) {
         while too_much(self) {
-            // Of all resources of one size, the front of their stack has been unused longest.
+            // In the stack of each size, the resource at the front has been unused longest.
             let bottoms = self.pooled.iter().filter_map(|(class, stack)| Some((*class, *stack.front()?)));
             let oldest = bottoms.min_by_key(|(_, at)| self.seats[*at].as_ref().map(|seat| seat.returned));
             let Some((class, _)) = oldest else { break };

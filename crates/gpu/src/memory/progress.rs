@@ -29,7 +29,7 @@ impl SubmissionProgress {
         self.numbers.submitted.load(Ordering::Acquire)
     }
 
-    /// Marks this submission and all earlier ones as finished.
+    /// Marks this submission and all earlier submissions as finished.
     pub fn finish(&self, submission: u64) {
         self.numbers.finished.fetch_max(submission, Ordering::AcqRel);
     }

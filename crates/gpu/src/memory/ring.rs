@@ -54,7 +54,7 @@ impl StagingRing {
         self.sent.front().copied()
     }
 
-    /// Takes the oldest sent slot. It stays held until it is released.
+    /// Takes the oldest sent slot. The slot stays held until the slot is released.
     pub fn take(&mut self) -> Option<(u64, usize)> {
         let (ticket, slot) = self.sent.pop_front()?;
         self.step(slot, SlotState::Sent, SlotState::Held);

@@ -94,7 +94,7 @@ impl Player {
         Ok(())
     }
 
-    /// Encodes everything into one command buffer and submits it.
+    /// Encodes everything into one command buffer and submits that buffer.
     pub(super) fn encode<H: HostSource>(
         &self,
         recording: &Recording<Buffer, H>,
@@ -193,7 +193,7 @@ impl Player {
     }
 }
 
-/// The first kernels of a recording. The error names them if the recording does not end.
+/// The first kernels of a recording. If the recording does not end, the error names these kernels.
 pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels {
     let mut kernels = recording.commands().iter().filter_map(|act| match act {
         GpuCommand::Dispatch { kernel, .. } => Some(Arc::clone(kernel.name())),
@@ -203,7 +203,7 @@ pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels 
 }
 
 /// Whether a download can map the buffer itself. For this, no handle outside the recording may exist, so that nothing
-/// else uses the buffer while it is mapped.
+/// else uses the buffer while the buffer is mapped.
 fn is_direct<H: HostSource>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
     let id = Resource::tag(buffer).id;
     let downloads = recording

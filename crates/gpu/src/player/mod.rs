@@ -87,7 +87,7 @@ impl PlayerBuilder {
         self
     }
 
-    /// Creates the player and the memory that it always needs.
+    /// Creates the player and the memory that every player needs.
     pub fn build(self) -> Result<Player, PlayError> {
         self.device.check()?;
         let calls = self.device.calls();
@@ -134,7 +134,7 @@ struct UnderWay {
     index: wgpu::SubmissionIndex,
     #[cfg(not(target_arch = "wasm32"))]
     since: std::time::Instant,
-    /// The first kernels of the submission. The error names them if the submission hangs.
+    /// The first kernels of the submission. If the submission hangs, the error names these kernels.
     #[cfg(not(target_arch = "wasm32"))]
     kernels: Kernels,
 }
@@ -147,7 +147,7 @@ struct PlayScratch {
     steps: Vec<PlayStep>,
 }
 
-/// A command, with everything that it needs to be encoded.
+/// A command, with everything that is needed to encode the command.
 enum PlayStep {
     Upload { from: u64 },
     Plain,
@@ -155,7 +155,7 @@ enum PlayStep {
     Download { to: Option<u64> },
 }
 
-/// The slots that a recording occupies while it is played.
+/// The slots that a recording occupies while the recording is played.
 struct Taken {
     staging: Option<Staging>,
     claimed: Option<Claimed>,
@@ -185,7 +185,8 @@ impl Player {
         }
     }
 
-    /// Plays a recording and empties it. Waits for the oldest submission if too many are in flight.
+    /// Plays a recording and empties the recording. Waits for the oldest submission if too many submissions are in
+    /// flight.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn play<H: HostSource>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
         let started = std::time::Instant::now();
@@ -197,7 +198,7 @@ impl Player {
         }
     }
 
-    /// Plays a recording and empties it, or returns [`PlayError::Busy`] at once.
+    /// Plays a recording and empties the recording, or returns [`PlayError::Busy`] at once.
     pub fn try_play<H: HostSource>(&mut self, recording: &mut Recording<Buffer, H>) -> Result<Played, PlayError> {
         self.device.check()?;
         if !self.make_room()? {
@@ -234,7 +235,7 @@ impl Player {
         self.under_way.iter().filter(|one| !self.has_finished(one.submission)).count()
     }
 
-    /// Waits for all of the player's submissions, at most for `timeout`. Returns whether they have finished.
+    /// Waits for all of the player's submissions, at most for `timeout`. Returns whether all have finished.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&mut self, timeout: std::time::Duration) -> Result<bool, PlayError> {
         let Some(newest) = self.under_way.back() else { return Ok(true) };
@@ -258,7 +259,7 @@ impl Player {
         Ok(())
     }
 
-    /// How submissions are timed; none if the player does not time them.
+    /// How submissions are timed; none if the player does not time submissions.
     pub fn timing(&self) -> Option<Timing> {
         self.timer.as_ref().map(Timer::timing)
     }
@@ -336,7 +337,7 @@ impl Player {
         Err(PlayError::overdue(&kernels, started.elapsed()))
     }
 
-    /// Checks the recording against the device: recordings are made without a device.
+    /// Checks the recording against the device, because recordings are made without a device.
     fn check<H: HostSource>(&self, recording: &Recording<Buffer, H>) -> Result<(), PlayError> {
         let id = self.device.id();
         if let Some(stranger) = recording.handles().find(|buffer| !buffer.is_of(id)) {

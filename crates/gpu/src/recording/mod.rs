@@ -1,12 +1,12 @@
 //! The device work of one segment as plain data.
 //!
 //! A recording lists uploads, dispatches, copies (between buffers, and between buffers and textures) and downloads, and
-//! holds handles of all memory that these commands use. A recording does not touch a device, so it can be written, read
-//! and tested without a device.
+//! holds handles of all memory that these commands use. A recording does not touch a device, so a recording can be
+//! written, read and tested without a device.
 //!
-//! Invariants: what is recorded is valid. A dispatch has as many buffers as its kernel binds. A buffer that a dispatch
-//! writes is bound only once in that dispatch. No transfer exceeds the lent bytes. Recording allocates nothing after
-//! its lists have grown to their usual size.
+//! Invariants: every recorded command is valid. A dispatch has as many buffers as its kernel binds. A buffer that a
+//! dispatch writes is bound only once in that dispatch. No transfer exceeds the lent bytes. Recording a command
+//! allocates nothing after the recording's lists have grown to their usual size.
 
 mod order;
 mod text;
@@ -46,7 +46,7 @@ impl<T: AsRef<[u8]>> HostSource for T {
     }
 }
 
-/// Host bytes that a recording keeps until they are staged.
+/// Host bytes that a recording keeps until the bytes are staged.
 #[derive(Clone)]
 pub struct HostBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
@@ -77,7 +77,7 @@ impl AsRef<[u8]> for HostBytes {
 /// Why something was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    #[error("{act} of {bytes} bytes at {offset} does not fit into {buffer}, which has {has_bytes}")]
+    #[error("{act} of {bytes} bytes at {offset} does not fit into {buffer}, which has {has_bytes} bytes")]
     Outside { act: &'static str, buffer: Tag, offset: u64, bytes: u64, has_bytes: u64 },
     #[error(
         "{act} of {bytes} bytes at {offset} of {buffer} is not aligned; start at a multiple of 4, and end at a \
@@ -86,15 +86,15 @@ pub enum RecordError {
     Misaligned { act: &'static str, buffer: Tag, offset: u64, bytes: u64 },
     #[error("{act} of 0 bytes of {buffer}; leave it out")]
     Nothing { act: &'static str, buffer: Tag },
-    #[error("a copy from {buffer} to itself; devices refuse that, copy through another buffer")]
+    #[error("a copy from {buffer} to itself; devices refuse such a copy, so copy through another buffer")]
     SameBuffer { buffer: Tag },
     #[error("{kernel} binds {wants} buffers and was given {has}")]
     WrongBuffers { kernel: Arc<str>, wants: usize, has: usize },
     #[error("{kernel} takes {wants_bytes} bytes of parameters and was given {has_bytes}")]
     WrongParams { kernel: Arc<str>, wants_bytes: usize, has_bytes: usize },
-    #[error("{kernel} writes {buffer} and binds it twice; devices refuse that, lend another buffer")]
+    #[error("{kernel} writes {buffer} and binds it twice; devices refuse that, so lend another buffer")]
     Aliased { kernel: Arc<str>, buffer: Tag },
-    #[error("rows {rows:?} are not in the texture, which has {has}")]
+    #[error("rows {rows:?} are not in the texture, which has {has} rows")]
     Rows { rows: Range<u32>, has: u32 },
     #[error(
         "rows of {row_bytes} bytes with a pitch of {pitch_bytes} at offset {offset}: rows must not overlap, and each \
@@ -156,7 +156,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     }
 
     /// Writes small data (tables, overlay images, the coverage of text) to the start of `to`. This call copies the
-    /// bytes, which then travel with the parameters, in the same staging memory and submit. The device writes them
+    /// bytes, which then travel with the parameters, in the same staging memory and submit. The device writes the bytes
     /// after earlier kernels have read the old content, because the queue runs in order: bind groups stay the same and
     /// nothing waits. Writes do not count as uploads, because an upload is a frame.
     pub fn write(&mut self, to: &B, bytes: &[u8]) -> Result<(), RecordError> {
@@ -302,7 +302,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         Ok(())
     }
 
-    /// Moves all commands of another recording to the end of this one. `turn` converts the host bytes.
+    /// Moves all commands of another recording to the end of this recording. `turn` converts the host bytes.
     pub fn append<G>(&mut self, other: &mut Recording<B, G>, turn: impl Fn(G) -> H) {
         let (bound_at, params_at) = (self.bound.len(), self.params.len());
         let moved = |range: Range<usize>, by: usize| range.start + by..range.end + by;

@@ -40,7 +40,8 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.part(at) == CommandPhase::End
     }
 
-    /// Scans the other commands. A recording has only a few commands, so the scan is cheaper than building a table.
+    /// Returns when a command is played. This function scans the other commands: a recording has only a few commands,
+    /// so the scan is cheaper than building a table.
     fn part(&self, at: usize) -> CommandPhase {
         match &self.commands[at] {
             GpuCommand::Upload { to: buffer, .. }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The CPU time of all threads of this process so far, including threads that have ended. `None` if the system does not
-/// report it.
+/// report CPU time.
 pub fn cpu_time() -> Option<Duration> {
     #[cfg(unix)]
     {

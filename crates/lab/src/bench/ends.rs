@@ -1,7 +1,7 @@
 //! The two ends of a measured pipeline: a source that costs nothing, and a sink that records the first and last frame.
 //!
 //! Invariants: all frames of a source are the same memory. The source keeps a handle of this memory, so that no handler
-//! can edit it in place. The image depends only on size, format, seed and alpha.
+//! can edit the memory in place. The image depends only on size, format, seed and alpha.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ struct FrameArrival {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunSpan {
     pub took: Duration,
-    /// CPU time of all threads, if the system reports it.
+    /// CPU time of all threads, if the system reports CPU time.
     pub cpu: Option<Duration>,
     /// The hash of the last frame.
     pub hash: u64,
@@ -86,7 +86,7 @@ impl SeenFrames {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
     }
 
-    /// The span from the first frame to frame `number`, if both have arrived.
+    /// The span from the first frame to frame `number`, if both frames have arrived.
     pub fn up_to(&self, number: u64) -> Option<RunSpan> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, (last, hash)) = seen.first.zip(seen.last).filter(|(_, (last, _))| last.number == number)?;
@@ -124,7 +124,7 @@ impl StillSource {
         })
     }
 
-    /// A smooth gradient with a little noise, and a green rectangle in it.
+    /// Paints a smooth gradient with a little noise and a green rectangle.
     fn paint(&self, bytes: &mut [u8]) {
         if self.format != Format::Rgba8 {
             for (i, byte) in (0_u32..).zip(bytes.iter_mut()) {

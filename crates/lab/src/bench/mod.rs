@@ -1,9 +1,9 @@
 //! Benchmarks (`vramp bench`): the time of a workload on this machine.
 //!
-//! A workload is a pipeline with a name. Its source sends the same image in every frame and also holds the image, so
-//! that no handler edits it in place. All frames end in `null`. The first and the last frame are also sent to the CPU
-//! and read there. Time and CPU time are measured between the arrivals of these two frames, which excludes the start
-//! and the end of the run. The hash of the last frame identifies what was computed.
+//! A workload is a pipeline with a name. The source sends the same image in every frame and also holds the image, so
+//! that no handler edits the image in place. All frames end in `null`. The first and the last frame are also sent to
+//! the CPU and read there. Time and CPU time are measured between the arrivals of these two frames, which excludes the
+//! start and the end of the run. The hash of the last frame identifies what was computed.
 //!
 //! Comparing with other libraries is left to the caller: `cargo bench --bench speed` measures vramp and `OpenCV` in
 //! turn on the same workloads.
@@ -64,7 +64,7 @@ pub struct Measurement {
     pub fps: f64,
     /// Number of frames of all runs together.
     pub reps: u64,
-    /// XXH64 of the last frame, as `probe` prints it.
+    /// XXH64 of the last frame, in the form that `probe` prints.
     pub hash: String,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The caller's context decides whether a workload runs on the CPU or on the GPU. Results on a GPU are read back within
 //! the measured time, because other libraries are measured the same way; results on the CPU need no readback. It is an
-//! error if the context has a GPU and nothing was dispatched on it.
+//! error if the context has a GPU and nothing was dispatched on the GPU.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ pub struct TensorWorkload {
     make: fn(&Context) -> Result<WorkloadFn, TensorError>,
 }
 
-/// The repeated part of a workload; returns its results.
+/// The repeated part of a workload; returns the results.
 type WorkloadFn = Box<dyn FnMut(&Context) -> Result<Vec<Tensor>, TensorError>>;
 
 /// Every workload on tensors, under the names that other libraries' benchmarks use.

@@ -1,7 +1,7 @@
 //! The workloads on frames, by name.
 //!
 //! Invariants: a workload's last handler is called `out`. A workload that other libraries are measured with has the
-//! same name in their benchmarks.
+//! same name in the benchmarks of those libraries.
 
 use std::fmt;
 

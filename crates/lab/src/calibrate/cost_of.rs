@@ -1,7 +1,7 @@
 //! Fits the rate of one handler to a measured time.
 //!
-//! This module has no cost formulas of its own. It asks the planner twice for the cost of the plan: once with a handler
-//! that costs nothing, and once with the handler at a known rate.
+//! This module has no cost formulas of its own. The module asks the planner twice for the cost of the plan: once with a
+//! handler that costs nothing, and once with the handler at a known rate.
 //!
 //! Invariant: with the fitted rate, the planner's cost of the measured pipeline is the measured time, as far as a
 //! single rate can explain the measured times.
@@ -15,7 +15,8 @@ use super::timer::{PipelineTimer, TimedPiece};
 /// A rate so high that the handler costs almost nothing.
 const FREE: f64 = 1e12;
 
-/// Measures each piece at two sizes, and gives all handlers in `keys` the one rate that explains the times best.
+/// Measures each piece at two sizes, and gives all handlers in `keys` the same rate: the rate that explains the times
+/// best.
 pub(super) fn handler(
     timer: &PipelineTimer<'_>,
     keys: &[&str],
@@ -62,7 +63,7 @@ fn point(
     let free = priced(FREE)?;
     // At a rate of one million units a second, a unit takes a thousand nanoseconds.
     let units = (priced(1.0)? - free) / 1e3;
-    // Noise can make the remainder vanish, so it counts as at least a fiftieth of the whole time.
+    // Noise can make the remainder vanish, so the remainder counts as at least a fiftieth of the whole time.
     Ok((units, (ns - free).max(ns / 50.0)))
 }
 

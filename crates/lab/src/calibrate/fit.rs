@@ -21,7 +21,7 @@ impl LinearFit {
         let [(x1, y1), (x2, y2)] = [small, large].map(|(x, y)| (x.max(1.0), y.max(LEAST_NS)));
         let slope = (y2 - y1) / (x2 - x1).max(1.0);
         if slope <= 0.0 {
-            // The larger amount took no longer than the smaller, so the start alone explains both times.
+            // The larger amount took no longer than the smaller amount, so the start alone explains both times.
             return LinearFit { start: y1.min(y2), slope: LEAST_NS / x2 };
         }
         let start = y1 - slope * x1;
@@ -32,7 +32,8 @@ impl LinearFit {
     }
 }
 
-/// The rate with the least relative error over all points. A point is a number of units of work and the time for them.
+/// The rate with the least relative error over all points. A point is a number of units of work and the time for this
+/// work.
 pub(super) fn rate(points: &[(f64, f64)]) -> f64 {
     let logs = points.iter().map(|(units, ns)| (units.max(1e-3) / ns.max(LEAST_NS)).ln());
     // One unit per nanosecond is a thousand million units a second.

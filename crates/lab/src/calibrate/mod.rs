@@ -1,11 +1,12 @@
-//! Calibration (`vramp devices --calibrate`): measures this machine and makes a profile of it.
+//! Calibration (`vramp devices --calibrate`): makes a profile of this machine by measuring.
 //!
-//! Every figure comes from pipelines of built-in handlers that run like any other pipeline: a solid image at several
-//! sizes (for calls, cache and memory of the CPU), chains of dispatches, both transfers, files, and every runnable
-//! handler with a kernel except `lut`, which needs a file. Handlers are measured in both spaces and at two sizes. Each
-//! step measures the time of a whole pipeline, and subtracts the cost that the planner computes from the figures so
-//! far. The rest is the cost of what the step measures. So the planner's cost of a measured pipeline is the measured
-//! time. Figures that cannot be measured keep the value of the adapter's class and are marked as estimates.
+//! Every measured figure comes from pipelines of built-in handlers that run like any other pipeline: a solid image at
+//! several sizes (for calls, cache and memory of the CPU), chains of dispatches, both transfers, files, and every
+//! runnable handler with a kernel except `lut`, which needs a file. Handlers are measured on the CPU and on the GPU,
+//! each at two sizes. Each step measures the time of a whole pipeline. From the figures of earlier steps, the planner
+//! computes the cost of the parts that are known already, and the step subtracts this cost from the time. The rest is
+//! the cost of the part that the step measures. So the planner's cost of a measured pipeline equals the measured time.
+//! Figures that cannot be measured keep the value of the adapter's class and are marked as estimates.
 //!
 //! Time is wall time per frame of an unpaced run. The sink `stopwatch` takes this time from the quickest parts of the
 //! run, because other programs can only make a run slower. Before handlers are measured on the GPU, each class of
@@ -19,8 +20,8 @@
 //!
 //! Choosing an adapter and printing progress are left to the caller.
 //!
-//! Invariants: every figure is finite, above zero, and records how it was measured. An interrupted calibration keeps
-//! nothing.
+//! Invariants: every figure is finite, above zero, and records its origin: a measurement or an estimate. An interrupted
+//! calibration keeps nothing.
 //!
 //! ```no_run
 //! use vramp::calibrate::{Calibration, keep};
@@ -201,7 +202,7 @@ impl<'a> Calibration<'a> {
     }
 }
 
-/// Marks the figures of the adapter's class as estimates. Measured figures replace them later.
+/// Marks the figures of the adapter's class as estimates. Measured figures replace the estimates later.
 fn inherit(profile: &mut Profile) {
     let class = profile.name().to_owned();
     steps::each_rate(profile, |figure| {

@@ -1,4 +1,4 @@
-//! A temporary folder for the files that sinks write while they are measured.
+//! A temporary folder for the files that sinks write while the sinks are measured.
 //!
 //! The folder is deleted when the calibration ends, even if the calibration fails.
 
@@ -16,7 +16,7 @@ impl ScratchFolder {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("vramp-calibrate-{}-{number}", std::process::id()));
         let text = path.to_str()?;
-        // The path becomes part of a pipeline's text, in quotes, so it must not contain characters with a special
+        // The path becomes part of a pipeline's text, in quotes, so the path must not contain characters with a special
         // meaning.
         if text.contains(['"', '\\', '%']) {
             return None;

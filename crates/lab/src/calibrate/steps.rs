@@ -4,7 +4,7 @@
 //! the figures that are not the rate of a handler: calls, memory, dispatches, submits and transfers.
 //! [`timer`](super::timer) takes the times, and [`cost_of`] fits the rates.
 //!
-//! Invariant: a figure is used only after the step that measured it.
+//! Invariant: a figure is used only after the step that measured the figure.
 
 use vramp_plan::catalog::{Class, Entry, Fallback, Family, KernelRule, ValueType};
 use vramp_plan::{Figure, Profile, Size, Space};
@@ -51,7 +51,7 @@ const MODES: [(&str, &str); 6] = [
     ("mix.screen", "screen"),
     ("mix.difference", "difference"),
 ];
-/// Conversions that represent all others.
+/// Conversions that represent all other conversions.
 const CONVERSIONS: [(&str, &str); 4] = [
     ("convert.i420", "convert i420"),
     ("convert.nv12", "convert nv12"),
@@ -178,7 +178,7 @@ impl CalibrationStep {
         folder: Option<&ScratchFolder>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<(), CalibrateError> {
-        // All other figures depend on the figures of host, device and transfers, so these get more runs.
+        // All other figures depend on the figures of host, device and transfers, so these three steps get more runs.
         let thorough = PipelineTimer { effort: Thoroughness { runs: 4 * timer.effort.runs, ..timer.effort }, ..*timer };
         match (self, folder) {
             (CalibrationStep::Host, _) => host(&thorough, profile, stopped),
@@ -186,7 +186,7 @@ impl CalibrationStep {
             (CalibrationStep::Transfers, _) => transfers(&thorough, profile, stopped),
             (CalibrationStep::Tune(class), _) => tune::tune(timer, *class, profile, stopped),
             (CalibrationStep::Handler { keys, pieces }, _) => {
-                // The solid image gets more runs as well, because all other handlers are measured after it.
+                // The solid image gets more runs as well, because most other measurements contain a solid image.
                 let timer = if keys[0] == "pattern.solid" { &thorough } else { timer };
                 cost_of::handler(timer, keys, pieces, profile, stopped)
             }
@@ -203,7 +203,7 @@ fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> 
     let piece = TimedPiece::new(SOLID, Space::Cpu);
     let how = "a solid image is one pass over memory";
     profile.cpu.rates.handlers.insert("pattern.solid".to_owned(), measured(1e7, how));
-    // The number of bytes that the planner charges for; it is higher if rows are not spread over all threads.
+    // The number of bytes that the planner charges for. This number is higher if rows are not spread over all threads.
     let mut unit = profile.clone();
     (unit.cpu.call_us.value, unit.cpu.cache_gb_s.value, unit.cpu.memory_gb_s.value) = (1e-6, 1.0, 1.0);
     unit.cpu.cache_bytes.value = 1e15;
@@ -327,14 +327,14 @@ fn files(
     if let Some(figure) = rates.handlers.get("png") {
         rates.codec = figure.clone();
     }
-    // The sink's figure is removed, because the source `raw` has the same name and another cost.
+    // The sink's figure is removed, because the source `raw` has the same name but another cost.
     if let Some(figure) = rates.handlers.remove("raw") {
         rates.moved = figure;
     }
     Ok(())
 }
 
-/// Gives each class of work the rate of the kind that represents it.
+/// Gives each class of work the rate of the kind that represents the class.
 pub(super) fn classes(profile: &mut Profile) {
     for space in Space::RANKED {
         let Some(rates) = cost_of::rates(profile, space) else { continue };

@@ -1,11 +1,11 @@
 //! A sink that records when frames arrive, and the time per frame that follows from these arrivals.
 //!
 //! Time that other programs take must not count. The result is therefore the smaller of two times per frame. The first
-//! is the time in the quicker windows of a run, where a window is a few frames: other programs can only make a window
-//! slower. The second is the time of the whole run without the share for which busy threads waited for a processor
-//! ([`Accounts`], Linux's `schedstat`). Neither includes the start of the run.
+//! of the two is the time in the quicker windows of a run, where a window is a few frames: other programs can only make
+//! a window slower. The second of the two is the time of the whole run without the share for which busy threads waited
+//! for a processor ([`Accounts`], Linux's `schedstat`). Neither time includes the start of the run.
 //!
-//! Like `null`, the sink accepts frames in either space and does not read them. A run with too few frames has no
+//! Like `null`, the sink accepts frames in either space and does not read the frames. A run with too few frames has no
 //! result.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,7 +47,7 @@ struct FrameTimes {
     at: Vec<Instant>,
     /// The threads' accounts at the first frame.
     before: Accounts,
-    /// The latest accounts, and the number of frames that had arrived by then, without the first.
+    /// The latest accounts, and the number of frames that had arrived by then, without the first frame.
     lately: (usize, Accounts),
 }
 

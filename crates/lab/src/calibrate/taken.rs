@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-/// For each thread of this process, how many nanoseconds it has run, and how many it has waited for a processor.
+/// For each thread of this process, how many nanoseconds the thread has run, and how many nanoseconds the thread has
+/// waited for a processor.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accounts(BTreeMap<u64, (f64, f64)>);
 
@@ -25,10 +26,10 @@ impl Accounts {
 
     /// The share of the time since `before` that this process would have needed without other programs.
     ///
-    /// A thread is busy if it was hardly ever idle: it ran or waited for a processor. The result is the share of this
-    /// time in which the busy threads ran. Busy threads may have waited only for each other, so the result is at least
-    /// the time that all threads ran, divided by the time of all processors. Only threads that exist in both accounts
-    /// count.
+    /// A thread counts as busy if it ran for more than 2 % of the time, and either ran or waited for a processor for
+    /// more than 80 % of the time. The result is the busy threads' running time, divided by their running and waiting
+    /// time. Busy threads may have waited only for each other, so the result is at least the running time of all
+    /// threads, divided by the time of all processors. Only threads that exist in both accounts count.
     pub fn share_since(&self, before: &Accounts, elapsed_ns: f64, processors: usize) -> f64 {
         let both = self.0.iter().filter_map(|(thread, now)| Some((now, before.0.get(thread)?)));
         let spent: Vec<(f64, f64)> =

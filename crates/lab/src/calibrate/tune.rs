@@ -1,9 +1,9 @@
 //! Tuning: finds the quickest variant of a class of kernels on a device.
 //!
 //! A variant is a workgroup size and a number of pixels per invocation. Each class of kernels (in place, gathering, two
-//! passes) is composed in several variants, and the quickest variant replaces the default if it takes at least 5 % less
-//! time. The chosen variants are part of the profile, so pipelines that are planned with the profile use them. All
-//! variants give the same pixels (tests/variants.rs).
+//! passes) is composed in several variants, and the quickest variant replaces the default if that variant takes at
+//! least 5 % less time. The chosen variants are part of the profile, so pipelines that are planned with the profile use
+//! these variants. All variants give the same pixels (tests/variants.rs).
 
 use vramp_plan::catalog::Class;
 use vramp_plan::{Profile, Space, Variant};
@@ -15,7 +15,8 @@ use super::timer::{PipelineTimer, TimedPiece};
 const TRIED: [Variant; 6] =
     [variant(64, 1), variant(64, 2), variant(64, 8), variant(32, 4), variant(128, 4), variant(256, 1)];
 
-/// A variant replaces the default if it takes at most this share of the default's time; smaller gains may be noise.
+/// A variant replaces the default if the variant takes at most this share of the default's time; smaller gains may be
+/// noise.
 const BETTER: f64 = 0.95;
 
 const fn variant(workgroup: u32, pixels_per_invocation: u32) -> Variant {
@@ -28,7 +29,7 @@ pub fn variants(most_invocations: u32) -> impl Iterator<Item = Variant> {
     std::iter::once(Variant::default()).chain(tried)
 }
 
-/// Finds the quickest variant for kernels of a class and stores it in the profile.
+/// Finds the quickest variant for kernels of a class and stores the variant in the profile.
 pub(super) fn tune(
     timer: &PipelineTimer<'_>,
     class: Class,

@@ -3,8 +3,8 @@
 //!
 //! The ends do not decide when a frame is due; the rig's clock does.
 //!
-//! Invariants: if a frame is due and a feed has none, the slot of that frame stays empty. A caught frame is a copy and
-//! holds no memory of the pipeline's pools.
+//! Invariants: if a frame is due and a feed has no frame, the slot of that frame stays empty. A caught frame is a copy
+//! and holds no memory of the pipeline's pools.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,7 +70,7 @@ pub struct Caught {
     pub pts_ns: i64,
     pub format: Format,
     pub size: Size,
-    /// How luma and chroma are to be read, if the format has any.
+    /// How luma and chroma are to be read, if the format has luma and chroma.
     pub yuv: Yuv,
     /// Rows and planes are laid out as in [`Format::planes`].
     pub bytes: Vec<u8>,
@@ -134,12 +134,12 @@ impl Trays {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<Caught>>> {
-        // A handler that panics does so outside the lock, so the tray has only whole frames.
+        // Handlers can panic only outside the lock, so the tray has only whole frames.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds both ends to a registry, with their own trays for pushed and caught frames.
+/// Adds both ends to a registry. Returns the trays of the pushed frames and the trays of the caught frames.
 pub(crate) fn add_ends(registry: &mut Registry) -> Result<(Trays, Trays), EntryError> {
     let (pushed, caught) = (Trays::default(), Trays::default());
     let from = pushed.clone();
@@ -166,7 +166,7 @@ impl FrameHandler for Carry {
 
 struct Feed {
     name: String,
-    /// A frame is due at every tick whose number is a multiple of this.
+    /// A frame is due at every tick whose number is a multiple of this number.
     every: u64,
     from: Trays,
 }

@@ -75,15 +75,15 @@ pub enum HarnessError {
     #[error(transparent)]
     NoDevice(#[from] OpenError),
     /// No handler of the piece runs in the requested space.
-    #[error("nothing in `{text}` runs on the {space}; leave `on({space})` out, or try a handler that offers it")]
+    #[error("nothing in `{text}` runs on the {space}; leave `on({space})` out, or try another handler")]
     NotThere { text: String, space: Space },
-    /// The name matches no open port, or more than one.
+    /// The name matches no open port, or several open ports.
     #[error("`{asked}` does not name exactly one open {side} of the rig; open {side}s: {}", listed(.there))]
     NoPort { asked: String, side: &'static str, there: Vec<String> },
     /// The clock runs at the fastest input's rate, and every frame must fall on a tick.
     #[error("{port}: a rate of {own} does not divide the fastest input's rate of {rate}")]
     Rates { port: String, own: Rate, rate: Rate },
-    #[error("{port}: {given} bytes were pushed, but a frame of {size} in {format} has {needed}")]
+    #[error("{port}: {given} bytes were pushed, but a frame of {size} in {format} has {needed} bytes")]
     NotAFrame { port: String, size: Size, format: Format, needed: u64, given: usize },
     /// Every frame of this output was already pulled.
     #[error("no frame waits at {port}; call `step` again, or check `waiting` first")]
@@ -121,7 +121,7 @@ impl Stream {
     }
 
     /// Sets the rate. The fastest input's rate is the rate of the rig's clock and of frame numbers; the rates of the
-    /// other inputs have to divide it.
+    /// other inputs have to divide that rate.
     #[must_use]
     pub fn rate(self, rate: Rate) -> Stream {
         Stream { rate, ..self }
@@ -297,7 +297,7 @@ fn ticks_per_frame(clock: Rate, own: Rate) -> Option<u32> {
 /// The default size of pushed frames: small, and with unequal sides.
 const SMALL: Size = Size { width: 64, height: 48 };
 
-/// The port at the end of a link: the named port, or the first port of the handler if the link names none.
+/// The port at the end of a link: the named port, or the first port of the handler if the link names no port.
 fn port_of(end: &LinkEnd, catalog: &Catalog, spec: &GraphSpec, incoming: bool) -> String {
     let first = || {
         let fed = incoming || spec.links().iter().any(|link| link.to.handler == end.handler);

@@ -4,7 +4,7 @@
 //! listing adapters again would take longer than most tests.
 //!
 //! Invariant: plans with this profile fit the limits that the device was opened with, which may be lower than the
-//! adapter's.
+//! adapter's limits.
 
 use vramp_gpu::{Adapter, Device};
 use vramp_plan::Profile;

@@ -78,7 +78,7 @@ impl Rig {
         self.push_sized(port, size, bytes)
     }
 
-    /// Like [`Rig::push`], for a frame of another size than the first.
+    /// Like [`Rig::push`], for a frame of another size than the first frame.
     pub fn push_sized(&mut self, port: &str, size: Size, bytes: &[u8]) -> Result<(), HarnessError> {
         let end = find(&self.inputs, port, "input")?;
         let format = end.stream.format;
@@ -92,7 +92,7 @@ impl Rig {
     }
 
     /// Moves the clock to the next frame of the fastest input and runs everything that can run. If a frame of an input
-    /// is due but none was pushed, its slot stays empty, as if a camera had dropped the frame.
+    /// is due but no frame was pushed, the slot of that frame stays empty, as if a camera had dropped the frame.
     pub fn step(&mut self) -> Result<(), HarnessError> {
         self.now = Duration::from_nanos(Clock::pts_ns(self.rate, self.ticks).unsigned_abs());
         self.ticks += 1;

@@ -19,7 +19,7 @@ pub struct Difference {
     pub frames: usize,
 }
 
-/// How a frame differs from the expected one.
+/// How a frame differs from the expected frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mismatch {
     Pixels {

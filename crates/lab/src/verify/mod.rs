@@ -11,9 +11,9 @@
 //! 3. the fused graph on the GPU.
 //!
 //! A user's shader computes in floats, which a driver may round differently in another kernel. For the results of such
-//! a shader a difference of one level is allowed, and later results that may amplify the difference are reported as not
-//! compared. Handlers that do not fit the device are reported with the plan's reason. A reported difference names the
-//! first kernel whose result differs.
+//! a shader a difference of one level is allowed, and the results of later handlers that may amplify the difference are
+//! reported as not compared. Handlers that do not fit the device are reported with the plan's reason. A reported
+//! difference names the first kernel whose result differs.
 //!
 //! ```
 //! use vramp::verify::{Options, verify};
@@ -138,12 +138,12 @@ impl Verified {
         self.differences().next().is_none()
     }
 
-    /// Number of comparisons, without those that were left out.
+    /// Number of comparisons, without comparisons that were left out.
     pub fn compared(&self) -> usize {
         self.comparisons.iter().filter(|comparison| !matches!(comparison.result, ComparisonResult::Left(_))).count()
     }
 
-    /// Every difference, with the comparison that found it.
+    /// Every difference, with the comparison that found the difference.
     pub fn differences(&self) -> impl Iterator<Item = (&Comparison, &Difference)> {
         self.comparisons.iter().filter_map(|comparison| match &comparison.result {
             ComparisonResult::Different(difference) => Some((comparison, difference)),
@@ -192,7 +192,7 @@ impl fmt::Display for Verified {
     }
 }
 
-/// Compares the fused graph with the unfused one, and the GPU with the CPU, handler by handler and as a whole.
+/// Compares the fused graph with the unfused graph, and the GPU with the CPU, handler by handler and as a whole.
 pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Result<Verified, VerifyError> {
     let graph = registry.check(spec)?;
     check_all_run(&graph, registry)?;
@@ -285,7 +285,7 @@ fn compare_sinks(
         for (port, found) in tried.frames.iter().filter(|(port, _)| port.split('.').next() == Some(&sink.name)) {
             let result = match tolerances.get(&sink.name) {
                 Some(Tolerance::Unknown(by)) => ComparisonResult::Left(format!(
-                    "{by} may be a level off on the gpu, and the handlers after it may amplify that"
+                    "{by} may be a level off on the gpu, and later handlers may amplify the difference"
                 )),
                 Some(Tolerance::Levels(levels)) => compared(truth.at(port), found, *levels),
                 None => compared(truth.at(port), found, 0),
@@ -303,7 +303,8 @@ fn compare_sinks(
     Ok(())
 }
 
-/// The first of the kernels before a sink whose result differs. Runs the trial again with a tap after each kernel.
+/// Of the kernels before a sink, the first kernel whose result differs. Runs the trial again with a tap after each
+/// kernel.
 fn first_different(
     subject: &Subject<'_>,
     truth: &Tried,
@@ -339,7 +340,7 @@ fn compared(expected: &[Caught], found: &[Caught], levels: u8) -> ComparisonResu
     }
 }
 
-/// The handlers that make the frames at a port: one, or a fusion group.
+/// The handlers that make the frames at a port: one handler, or a fusion group.
 fn makers(tried: &Tried, port: &str) -> Vec<String> {
     let plan = &tried.plan;
     let Some(link) = plan.links.iter().find(|link| plan.port_name(link.to) == port) else { return Vec::new() };
@@ -352,7 +353,7 @@ fn makers(tried: &Tried, port: &str) -> Vec<String> {
 #[derive(Debug, Clone, PartialEq)]
 enum Tolerance {
     Levels(u8),
-    /// Not known: the named handler may differ by one level, and handlers after it may have amplified the difference.
+    /// Not known: the named handler may differ by one level, and later handlers may have amplified the difference.
     Unknown(String),
 }
 
@@ -391,7 +392,7 @@ fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Toleranc
 }
 
 /// The allowed difference between a handler's two implementations on the same input. vramp's own kernels compute in
-/// whole numbers in both implementations. A user's shader computes in floats, and the driver decides how they are
+/// whole numbers in both implementations. A user's shader computes in floats, and the driver decides how floats are
 /// rounded.
 fn levels(entry: &Entry) -> u8 {
     u8::from(entry.name == "wgsl")

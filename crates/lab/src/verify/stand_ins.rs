@@ -44,9 +44,9 @@ const fn setting(name: &'static str, value: ValueType) -> Setting {
 /// Captured frames, by the name of their source.
 pub(super) type Captured = Arc<BTreeMap<String, Arc<[Caught]>>>;
 
-/// A registry with the same kinds, but with other functions that make their handlers: captured sources are replayed,
-/// sinks keep their frames, and no handler writes anything. `handlers` is the number of handlers in the user's graph,
-/// which some handlers show.
+/// A registry with the same kinds, but with other functions that make the handlers: captured sources are replayed,
+/// sinks keep their frames, and no handler writes anything. `handlers` is the number of handlers in the user's graph, a
+/// number that some handlers show.
 pub(super) fn cut_off(
     registry: &Registry,
     handlers: usize,

@@ -47,7 +47,7 @@ pub(super) struct Subject<'a> {
     graph: &'a Graph,
     spec: &'a GraphSpec,
     names: Vec<String>,
-    /// All links, including those of inserted converters.
+    /// All links, including the links of inserted converters.
     pub(super) plan: Plan,
     registry: Registry,
     captured: Captured,
@@ -74,7 +74,7 @@ pub(super) struct TrialRun<'t> {
     pub(super) taps: TappedOutputs<'t>,
     pub(super) fusion: bool,
     pub(super) device: Option<&'t Device>,
-    /// The preferred space. Handlers that do not offer it run in the other space.
+    /// The preferred space. Handlers that do not offer this space run in the other space.
     pub(super) on: On<'t>,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Subject<'a> {
         self.graph.handlers().iter().any(|h| h.entry.transfer.is_none() && !h.entry.offers(Space::Cpu))
     }
 
-    /// Runs the graph, or a part of it.
+    /// Runs the graph, or a part of the graph.
     pub(super) fn run(&self, trial: TrialRun<'_>) -> Result<Tried, VerifyError> {
         let (spec, taps) = self.written(&trial);
         let graph = Graph::check(
@@ -207,8 +207,8 @@ impl<'a> Subject<'a> {
         let builder = Pipeline::from_graph(graph).registry(&self.registry).without_sinks();
         let mut pipeline = match trial.device {
             None => builder.options(options.only(Space::Cpu)).build()?,
-            // The trial stops if the device is lost. Otherwise the CPU would continue, and the result would not be the
-            // GPU's.
+            // The trial stops if the device is lost. Otherwise the CPU would continue, and the result would not come
+            // from the GPU.
             Some(device) => {
                 builder.options(options.on_loss(OnLoss::Stop)).profile(figures(device)).device(device).build()?
             }
@@ -308,7 +308,7 @@ fn kept_off(graph: &Graph, device: &Device) -> Result<BTreeMap<String, String>, 
         .collect())
 }
 
-/// Whether a source reads its frames from outside instead of computing them.
+/// Whether a source reads its frames from outside instead of computing the frames.
 fn is_read(handler: &Handler) -> bool {
     let kernel = handler.kernel();
     handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)

@@ -1,6 +1,7 @@
 //! AMD's cards: files of the `amdgpu` kernel driver.
 //!
-//! A chip that shares the host's memory has a reserved part (`vram`) and a part that it may borrow (`gtt`); both count.
+//! A chip that shares the host's memory has a reserved part (`vram`) and a part that the chip may borrow (`gtt`). Both
+//! parts count.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Graphics cards in Linux's `/sys/class/drm`, and the card of an adapter.
 //!
 //! A card is found by the PCI address if the adapter's driver reports an address, and otherwise by vendor and device
-//! number. If several cards have the same numbers, none is taken.
+//! number. If several cards have the same numbers, no card is taken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) fn cards(root: &Path) -> Result<Vec<Card>, String> {
     let folder = root.join("sys/class/drm");
     let entries =
         fs::read_dir(&folder).map_err(|_| format!("{}: it does not exist, or cannot be read", folder.display()))?;
-    // `card0` is a card, `card0-HDMI-A-1` one of its connectors.
+    // `card0` is a card, and `card0-HDMI-A-1` is a connector of that card.
     let is_card = |name: &str| {
         name.strip_prefix("card").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
@@ -67,7 +67,7 @@ pub(super) fn of<'c>(adapter: &Adapter, cards: &'c [Card], root: &Path) -> Resul
         (Some(_), Some(_)) => {
             Err(format!("several cards in {place} are {ids}, and the driver does not report which of them it uses"))
         }
-        (None, _) => Err(format!("no card in {place} is {ids}, and its driver reports no PCI address")),
+        (None, _) => Err(format!("no card in {place} is {ids}, and the adapter's driver reports no PCI address")),
     }
 }
 

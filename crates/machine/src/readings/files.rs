@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Maximum of bytes that are read. Such files are tiny, so a longer file is cut.
+/// Maximum number of bytes that are read. Such files are tiny, so the rest of a longer file is ignored.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub(super) fn text(path: &Path) -> Result<String, String> {
@@ -14,7 +14,7 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A decimal number, or a hexadecimal one with `0x`.
+/// A decimal number, or a hexadecimal number after `0x`.
 pub(super) fn number(path: &Path) -> Result<u64, String> {
     let text = text(path)?;
     let word = text.trim();

@@ -11,7 +11,7 @@ use super::files;
 /// The host's memory. `because` is the reason why the adapter uses this memory. The load is left unavailable.
 pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
     let file = root.join("proc/meminfo");
-    let from = format!("the host's, {}: {because}", file.display());
+    let from = format!("the host's memory, {}: {because}", file.display());
     let text = match files::text(&file) {
         Ok(text) => text,
         Err(why) => return AdapterReading::unavailable(why),
@@ -67,7 +67,7 @@ pub(super) fn load(
             let percent = 100.0 * (all - idle) as f32 / all as f32;
             Readout::is(
                 percent,
-                format!("the CPU's own over {:.1} s, /proc/stat: it computes there", took.as_secs_f32()),
+                format!("the CPU's load over {:.1} s, /proc/stat: it computes on the CPU", took.as_secs_f32()),
             )
         }
         (Some(Err(why)), _) | (_, Some(Err(why))) => Readout::unavailable(why.as_str()),

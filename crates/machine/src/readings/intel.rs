@@ -11,7 +11,7 @@ use vramp_gpu::Readout;
 use super::card::Card;
 use super::files;
 
-/// The size of the card's own memory, and how much of that memory is in use if a file reports it. None if no file
+/// The size of the card's own memory, and how much of that memory is in use, if a file reports the use. None if no file
 /// reports the size, as for chips that share the host's memory.
 pub(super) fn memory(card: &Card) -> Option<(Readout<u64>, Option<Readout<u64>>)> {
     let (total, free) = (card.folder.join("lmem_total_bytes"), card.folder.join("lmem_avail_bytes"));

@@ -7,8 +7,8 @@
 //! - `amdgpu`: memory from `mem_info_vram_*`, and for chips that share memory `mem_info_gtt_*` too; load from
 //!   `gpu_busy_percent`.
 //! - `i915`, `xe` and other DRM drivers: memory from `lmem_total_bytes` or `tile*/physical_vram_size_bytes`, or the
-//!   host's memory for chips that share it; load of the busiest engine from `drm-engine-*` or `drm-cycles-*` of all
-//!   processes, read twice.
+//!   host's memory for chips that share the host's memory; load of the busiest engine from `drm-engine-*` or
+//!   `drm-cycles-*` of all processes, read twice.
 //! - Software: memory of the host from `/proc/meminfo`; load of the CPU from `/proc/stat`, read twice.
 //!
 //! Memory and load are read on Linux, and on Windows for NVIDIA's cards. Nothing is cached. For a value that cannot be
@@ -128,9 +128,9 @@ impl Readings {
         match card {
             Ok(card) if card.driver != nvidia::DRIVER => ReadingSource::Card(card),
             _ if adapter.vendor == NVIDIA && self.is_this_machine => ReadingSource::Nvidia,
-            Ok(_) => {
-                ReadingSource::Unavailable("NVIDIA's driver reports it through a library, not through files".into())
-            }
+            Ok(_) => ReadingSource::Unavailable(
+                "NVIDIA's driver reports memory and load through a library, not in files".into(),
+            ),
             Err(why) => ReadingSource::Unavailable(why),
         }
     }

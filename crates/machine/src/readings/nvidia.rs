@@ -66,5 +66,7 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
 
 #[cfg(not(all(feature = "nvml", any(target_os = "linux", target_os = "windows"))))]
 pub(super) fn read(_: &Adapter) -> AdapterReading {
-    AdapterReading::unavailable("only NVIDIA's library reports it, and this vramp was built without the feature `nvml`")
+    AdapterReading::unavailable(
+        "only NVIDIA's library reports memory and load, and this vramp was built without the feature `nvml`",
+    )
 }

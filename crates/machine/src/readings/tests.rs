@@ -172,7 +172,7 @@ fn software_has_the_hosts_memory_and_the_cpus_load() {
     assert_eq!(reading.used_bytes.value(), Some(600 * 1024));
     assert_eq!(reading.load_percent.value(), Some(25.0));
     assert!(reading.memory_bytes.from().unwrap().contains("the host's"), "{reading:?}");
-    assert!(reading.load_percent.from().unwrap().contains("the CPU's own over 0.1 s"), "{reading:?}");
+    assert!(reading.load_percent.from().unwrap().contains("the CPU's load over 0.1 s"), "{reading:?}");
 }
 
 #[test]
@@ -272,7 +272,7 @@ mod counted {
         let tree = with_card("idle_card", "i915");
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
         assert_eq!(reading.load_percent.value(), Some(0.0));
-        assert!(reading.load_percent.from().unwrap().contains("no process has it open"));
+        assert!(reading.load_percent.from().unwrap().contains("no process has the card open"));
         tree.client(10, "pos: 0\nflags: 02\n");
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
         assert!(why(&reading.load_percent).contains("i915 does not report its load in"), "{reading:?}");

@@ -90,7 +90,7 @@ impl Usage {
             None if is_open => {
                 Readout::unavailable(format!("{} reports no engine times in {}", card.driver, self.files()))
             }
-            None => Readout::is(0.0, from("no process has it open")),
+            None => Readout::is(0.0, from("no process has the card open")),
         }
     }
 
@@ -121,7 +121,8 @@ impl Usage {
         } else if self.hidden > 0 {
             let hidden = self.hidden;
             Some(format!(
-                "no visible process has it open, and {hidden} processes of other users may not be inspected ({files})"
+                "no visible process has the card open, and {hidden} processes of other users may not be \
+                 inspected ({files})"
             ))
         } else {
             None
@@ -213,13 +214,13 @@ impl Client {
 }
 
 impl EngineUsage {
-    /// The share of the time since `then` in which the engine worked; none if the driver does not count it.
+    /// The share of the time since `then` in which the engine worked; none if the driver does not count engine times.
     fn share_since(self, then: EngineUsage, took: Duration, is_new: bool) -> Option<f64> {
         let capacity = self.capacity.unwrap_or(1).max(1) as f64;
         let share = match (self.busy_ns, self.cycles, self.all_cycles) {
             (Some(busy), _, _) => busy.saturating_sub(then.busy_ns.unwrap_or(0)) as f64 / took.as_nanos().max(1) as f64,
-            // The total counts from the card's start, so a time needs the difference of two readings. A new client has
-            // only one reading.
+            // The total counts from the card's start, so an engine time needs the difference of two readings. A new
+            // client has only one reading.
             (None, Some(_), Some(_)) if is_new => 0.0,
             (None, Some(cycles), Some(all)) => {
                 let all = all.saturating_sub(then.all_cycles.unwrap_or(0));

@@ -83,7 +83,7 @@ impl ShapeOf<'_> {
                     return Ok(size);
                 }
                 Err(ShapeProblem {
-                    problem: format!("{size} at {x},{y} does not lie within the {from} it is cut from"),
+                    problem: format!("{size} at {x},{y} does not lie within the {from} of the input"),
                     fix: format!("choose {x_key}, {y_key} and {size_key} within {from}"),
                 })
             }

@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
         if self.handlers.is_empty() && self.links.is_empty() && self.mistakes.is_empty() {
             let end = self.text.len();
             let mistake = Mistake::new("there is no handler in this pipeline", "expected a handler");
-            self.report(mistake.at(Some(end..end)).help("a small one is `pattern ! null`"));
+            self.report(mistake.at(Some(end..end)).help("a small pipeline is `pattern ! null`"));
         }
         let mut spec = GraphSpec::new();
         for handler in std::mem::take(&mut self.handlers) {

@@ -244,7 +244,7 @@ impl<'a> TextReader<'a> {
 
     fn no_settings(&mut self, at: Range<usize>) {
         let mistake = Mistake::new("a reference takes no settings", "expected a link or the end of the chain");
-        self.draft.report(mistake.at(Some(at)).help("set them on the handler itself"));
+        self.draft.report(mistake.at(Some(at)).help("write the settings after the handler itself"));
     }
 
     /// Reports a value that the handler cannot take. An unknown kind is reported elsewhere; its values are ignored.

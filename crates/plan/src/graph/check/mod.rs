@@ -109,7 +109,7 @@ impl<'a> GraphChecker<'a> {
                         .at(handler.place.0.clone())
                         .help(match catalog.nearest(&handler.kind) {
                             Some(name) => format!("did you mean `{name}`?"),
-                            None => "`vramp inspect` lists them all".to_owned(),
+                            None => "`vramp inspect` lists all kinds".to_owned(),
                         })
                         .hint(foreign::kind(&handler.kind, catalog)),
                     );

@@ -97,7 +97,7 @@ impl Catalog {
         self.named(name).find(|e| e.inputs.is_empty() != fed).or_else(|| self.named(name).next())
     }
 
-    /// The known name most similar to this one; `None` if no name is similar.
+    /// The known name that is most similar to this name; `None` if no known name is similar.
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         nearest(name, self.entries.iter().map(|e| e.name))
     }

@@ -19,7 +19,7 @@ pub(super) struct ShapeOf<'a> {
 }
 
 impl ShapeOf<'_> {
-    /// The content of the output; `choose` picks one of several declared formats.
+    /// The content of the output. If several formats are declared, `choose` picks a format.
     pub fn content(&self, output: &Output, choose: impl FnOnce(&[Format]) -> Format) -> Result<Content, ShapeProblem> {
         let rate = self.rate(output.rate)?;
         match output.media {

@@ -50,7 +50,8 @@ pub struct Entry {
     /// Frames that the handler holds back. An image leaves the handler this many frames later, with the number and time
     /// of the frame that arrives then.
     pub delay: Frames,
-    /// Under this condition delayed frames keep their own numbers and times, and therefore arrive late by their times.
+    /// Under this condition delayed frames keep their own numbers and times, and therefore arrive later than their
+    /// times.
     pub keeps_times: When,
     /// The handler passes on one of this many frames.
     pub every: Frames,

@@ -1,4 +1,4 @@
-//! The intermediate between the two dispatches of a kernel: the extent and the bytes of the intermediate.
+//! The extent and the bytes of the intermediate between the two dispatches of a kernel.
 //!
 //! Invariant: one element is four 16-bit values.
 

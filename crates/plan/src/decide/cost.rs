@@ -68,14 +68,14 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// All that fusing a wire saves: a pass over memory, and the consumer's arithmetic if it folds into the producer's.
+    /// Everything that fusing a wire saves: `saving` plus `folded`.
     pub fn spared(&self, wire: usize) -> PerSpace {
         let (saving, folded) = (self.saving[wire], self.folded[wire]);
         PerSpace { gpu: saving.gpu + folded.gpu, cpu: saving.cpu + folded.cpu }
     }
 }
 
-/// The options of a run that costs depend on.
+/// Run options that affect costs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CostOptions {
     pub threads: Option<u32>,

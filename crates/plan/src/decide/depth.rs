@@ -63,7 +63,8 @@ fn slack_seconds(net: &Net<'_>) -> f64 {
     if alike { 0.0 } else { 1.0 / slowest }
 }
 
-/// For each wire, true if the wire is on an undirected cycle of awaited wires. All awaited wires except bridges are.
+/// For each wire, true if the wire is on an undirected cycle of awaited wires. This holds for all awaited wires except
+/// bridges.
 fn on_cycles(net: &Net<'_>) -> Vec<bool> {
     let awaited = |wire: &Wire| wire.policy == Policy::Lossless || wire.input == net.nodes[wire.to].lead;
     let mut around: Vec<Vec<(usize, usize)>> = vec![Vec::new(); net.nodes.len()];

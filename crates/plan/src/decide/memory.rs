@@ -8,9 +8,9 @@
 //! host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
 //!
 //! Placement does not consider memory. If the cheapest plan does not fit, the planner tries a plan with everything on
-//! the host and a plan with everything on the device. The planner takes the cheaper of these two plans that fits, and
-//! adds a warning. If no plan fits the user's own budget (`--memory`), but the budget has room for one frame at a time,
-//! the planner returns the cheapest plan and warns that frames will wait.
+//! the host and a plan with everything on the device. If only one of these two plans fits, the planner takes that plan,
+//! and if both fit, the cheaper plan, with a warning. If no plan fits the user's own budget (`--memory`), but the
+//! budget has room for one frame at a time, the planner returns the cheapest plan and warns that frames will wait.
 //!
 //! Invariants: passing a frame on needs no memory. A frame is counted once, in the space that stores it. An explicit
 //! transfer needs the same memory as an automatic transfer. No run has more frames at once than are counted here,

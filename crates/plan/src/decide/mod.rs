@@ -1,7 +1,6 @@
 //! The planner: turns a checked graph and a profile into a plan.
 //!
-//! Each step is a file whose header explains the step. A step passes plain data to the next step, and no step changes
-//! the result of an earlier step:
+//! Each step is a file whose header explains the step. Each step passes plain data to the later steps:
 //!
 //! 1. `negotiate` fixes formats, sizes and rates and inserts converters; the result is the `net`. `shape` evaluates the
 //!    rules of outputs.

@@ -229,8 +229,8 @@ struct NameBook<'s> {
 
 /// Maximum number of candidates shown for an unknown or ambiguous reference.
 const CANDIDATES_SHOWN: usize = 5;
-/// Maximum number of suggestions in one reading. Searching the nearest word is the only step of reading whose time is
-/// not linear in the length of the text.
+/// Maximum number of suggestions in one reading. The search for the nearest word is the only step of reading whose time
+/// is not linear in the length of the text.
 const SUGGESTIONS: usize = 20;
 const COMPARISONS: usize = 1_000;
 

@@ -186,7 +186,7 @@ impl<'a> Waits<'a> {
         Retained { newest: waits, ..Retained::default() }
     }
 
-    /// The frames that a node that passes frames on and the nodes after it keep.
+    /// For a node that passes frames on: the frames that the node and the nodes after it keep.
     fn kept_after(&self, at: usize, fed: bool) -> Retained {
         let node = &self.net.nodes[at];
         let one = |w: &usize| if self.is_inline(*w) { self.inline(*w, fed) } else { self.on(*w) };

@@ -193,7 +193,7 @@ fn inputs_that_a_device_cannot_bind_stay_on_the_cpu_with_the_reason() {
         let fit = most as usize - 2;
         assert_eq!(compared(&verified(&many(fit, "grid"), &device)), Ok(()));
         let why =
-            format!("it stays on the cpu: its kernel binds {} storage buffers, the device allows {most}", fit + 3);
+            format!("it stays on the cpu: its kernel binds {} storage buffers, but the device allows {most}", fit + 3);
         assert_eq!(compared(&verified(&many(fit + 1, "grid"), &device)), Err(why));
     }
 }
@@ -209,7 +209,7 @@ fn a_run_puts_what_does_not_fit_on_the_cpu_and_says_so() {
         .choice(vramp::machine::choose().limits(LimitSet::WebGpu));
     let figures = Profile::shipped("software").expect("it ships");
     let mut pipeline = builder.profile(figures).build().expect("it is made ready");
-    let said = "all stays on the cpu: its kernel binds 10 storage buffers, the device allows 8";
+    let said = "all stays on the cpu: its kernel binds 10 storage buffers, but the device allows 8";
     assert!(pipeline.plan().warnings.iter().any(|words| words == said), "{:?}", pipeline.plan().warnings);
     assert!(pipeline.plan().handlers.iter().any(|handler| handler.name == "pattern0" && handler.space == Space::Gpu));
     let report = pipeline.outcome().expect("it runs").into_result().expect("to its end");

@@ -64,7 +64,7 @@ fn settings_and_values_of_other_tools_are_answered_with_the_ones_here() {
         ("pattern ! resize 50% ! null", "`50%` is not a valid size"),
         ("pattern ! resize 50% ! null", "expected a size WIDTHxHEIGHT such as 1280x720"),
         ("pattern ! resize 50% ! null", "help: a size is in pixels; use `scale=0.5` for 50%"),
-        ("pattern ! crop 50% ! null", "help: a size is in pixels, there are no percentages"),
+        ("pattern ! crop 50% ! null", "help: a size is in pixels, not in percent"),
         ("pattern ! resize size=640:480 ! null", "help: write `640x480`"),
     ] {
         let run = ends_with(2, plan(pipeline, &[]));

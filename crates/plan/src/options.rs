@@ -1,7 +1,7 @@
 //! All options of a run besides the graph itself, with their defaults.
 //!
-//! The planner, the runtime, the program and bindings share this one type. It is plain data, so that options can be
-//! built, cloned and sent from anywhere. The choice of an adapter is not part of the options.
+//! The planner, the runtime, the program and the bindings share the type [`RunOptions`]. The type is plain data, so
+//! that options can be built, cloned and sent from anywhere. The choice of an adapter is not part of the options.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,8 @@ pub enum OnLoss {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct RunOptions {
-    /// If set, every handler that has an implementation for this space runs in it. By default costs decide.
+    /// If set, every handler that has an implementation for this space runs in this space. By default the planner
+    /// compares costs.
     pub only: Option<Space>,
     /// Spaces that handlers are pinned to, by handler name.
     pub pins: BTreeMap<String, Space>,
@@ -39,7 +40,7 @@ pub struct RunOptions {
     pub strict: bool,
     /// Whether neighbouring kernels are fused. Defaults to true.
     pub fusion: bool,
-    /// Threads that share the work on the host. Defaults to all that the machine has.
+    /// Threads that share the work on the host. Defaults to all threads of the machine.
     pub threads: Option<u32>,
     /// Submissions that may be in flight on the device. Defaults to 2.
     pub in_flight: u32,
@@ -49,7 +50,7 @@ pub struct RunOptions {
     pub pace: Option<Rate>,
     /// Ends every source after this many frames.
     pub frames: Option<u64>,
-    /// Ends the run after this many milliseconds. This counts as an intended end, so files are finished.
+    /// Ends the run after this many milliseconds. Such an end counts as intended, so output files are completed.
     pub longest_ms: Option<u64>,
     /// Limit on the bytes of frames in host memory. Defaults to what the plan needs plus some slack.
     pub cpu_memory_bytes: Option<u64>,
@@ -64,13 +65,13 @@ pub struct RunOptions {
     pub time_limit_ms: Option<u64>,
     /// Defaults to [`OnLoss::Reopen`].
     pub on_loss: OnLoss,
-    /// Delay before the next attempt to open a device that could not be reopened. The delay defaults to 1 s and doubles
-    /// with each attempt.
+    /// Delay before the next attempt if a device could not be reopened. The delay defaults to 1 s and doubles with each
+    /// attempt.
     pub away_ms: Option<u64>,
-    /// Destroys the device each time the number of frames that it has received reaches one of these numbers, to test
-    /// `on_loss`.
+    /// Destroys the device each time the number of frames that the device has received reaches one of these numbers, to
+    /// test `on_loss`.
     pub lose_device_at: Vec<u64>,
-    /// Computes every band of rows on the host this many times, to test placement.
+    /// On the host, computes every band of rows this many times, to test placement.
     #[doc(hidden)]
     pub slowed: u32,
 }

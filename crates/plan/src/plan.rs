@@ -3,7 +3,8 @@
 //! `decide` fills in the plan and `render` prints it. The plan holds the space and format of each link, transfers,
 //! fusion groups, lanes, units, rings, segments, depths, memory and cost. The engine adds nothing to these decisions.
 //!
-//! Invariants: indices point into the lists of the same plan. Handlers are in running order: each after its producers.
+//! Invariants: indices point into the lists of the same plan. Handlers are in running order: each handler comes after
+//! its producers.
 
 use std::sync::Arc;
 
@@ -17,14 +18,14 @@ pub struct Plan {
     /// Ordered by producer.
     pub links: Vec<PlannedLink>,
     pub transfers: Vec<Transfer>,
-    /// Every kernel with the handlers that are fused into it.
+    /// Every kernel, with the handlers that are fused into the kernel.
     pub groups: Vec<FusionGroup>,
     pub lanes: Vec<PlannedLane>,
     /// One unit per node of the engine: first the units with handlers, then the inserted transfers.
     pub units: Vec<Unit>,
     pub rings: Vec<PlannedRing>,
     pub memory: PlannedMemory,
-    /// Device segments: how often a frame enters the device. 0 without device work.
+    /// The number of segments on the device, which is how often a frame enters the device. 0 if nothing runs there.
     pub segments: u32,
     /// Name of the profile that the costs come from.
     pub profile: String,
@@ -73,7 +74,8 @@ pub struct PlannedLink {
     pub to: PortAt,
     /// The space in which the producer stores its frames.
     pub from_space: Space,
-    /// The space in which the consumer reads the frames. Differs from `from_space` exactly if there is a transfer.
+    /// The space in which the consumer reads the frames. This space differs from `from_space` exactly if the link
+    /// crosses a transfer.
     pub space: Space,
     pub content: Content,
     /// Other properties of the stream, from the header of its source.
@@ -83,8 +85,8 @@ pub struct PlannedLink {
     pub depth: u32,
     /// Index of the transfer that the link crosses.
     pub transfer: Option<usize>,
-    /// Indices of the rings that the link's frames pass: two around an inserted transfer, none inside a unit, otherwise
-    /// one.
+    /// Indices of the rings that the link's frames pass: two rings around an inserted transfer, no ring inside a unit,
+    /// and otherwise one ring.
     pub rings: Vec<usize>,
 }
 
@@ -132,10 +134,10 @@ pub struct Unit {
     /// In running order; empty for an inserted transfer.
     pub handlers: Vec<usize>,
     pub lane: usize,
-    /// The inputs that no handler of the unit feeds, as indices of (handler, input). Empty for an inserted transfer,
-    /// which has one input.
+    /// The inputs that no handler of the unit feeds, as pairs of indices (handler, input). The list of an inserted
+    /// transfer is empty, although the transfer has one input.
     pub inputs: Vec<(usize, usize)>,
-    /// Index of the transfer that the unit performs. The transfer is inserted, or is the user's own `upload` or
+    /// Index of the transfer that the unit performs. The transfer is either inserted or the user's own `upload` or
     /// `download`.
     pub transfer: Option<usize>,
 }
@@ -166,12 +168,12 @@ pub struct PlannedRing {
 
 /// Bytes that the pools of each space need.
 ///
-/// Staging rings of transfers and the rows that bands keep are not included.
+/// The staging rings of transfers and the rows that bands of rows keep on the host are not included.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannedMemory {
     pub gpu_bytes: u64,
     pub cpu_bytes: u64,
-    /// Frames in host memory, by size. A pipeline allocates all of them before it uses the first.
+    /// Frames in host memory, by size. A pipeline allocates all these frames before it uses the first frame.
     pub host_frames: Vec<PooledFrames>,
 }
 

@@ -1,4 +1,4 @@
-//! Readable errors from `main`: if `main` returns an error, Rust prints it with `Debug`, not with `Display`.
+//! Readable errors from `main`: if `main` returns an error, Rust prints the error with `Debug`, not with `Display`.
 
 /// Makes `Debug` of these errors print the same text as `Display`.
 #[doc(hidden)]

@@ -384,6 +384,6 @@ fn ports_of_different_types_cannot_be_linked() {
     spec.connect(source, detect);
     spec.connect(detect.port("found"), sink);
     let Err(CheckError::Mistakes(mistakes)) = Graph::check(&spec, &catalog(), &NoProbe) else { panic!() };
-    assert_eq!(mistakes[0].title, "detect0.found carries data, sink0.video takes video");
+    assert_eq!(mistakes[0].title, "detect0.found carries data, but sink0.video takes video");
     assert_eq!(mistakes[0].expected, "expected both ends to carry video");
 }

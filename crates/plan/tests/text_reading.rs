@@ -240,7 +240,7 @@ error: there is no handler in this pipeline
 1 |
   | ^ expected a handler
   |
-  = help: a small one is `pattern ! null`",
+  = help: a small pipeline is `pattern ! null`",
     );
 }
 

@@ -1,8 +1,8 @@
 //! Entries: static descriptions of handlers, readable without an instance.
 //!
 //! The parser, the planner, `inspect` and the docs all read the same entry: ports, settings, spaces, kernel, work,
-//! latency and rate. An entry is `'static` data. A property that depends on settings is a rule over these settings, not
-//! code with state.
+//! latency and rate. An entry is `'static` data. A property that depends on settings is a rule that computes it from
+//! the settings, without any state.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub struct Entry {
     /// The kernel that computes the handler's frames.
     pub kernel: KernelRule,
     pub work: Work,
-    /// The work instead of `work` if a setting has a given word, as `(setting, word, work)`.
+    /// `(setting, word, work)`: if the setting has this word, the third value replaces `Entry::work`.
     pub work_when: &'static [(&'static str, &'static str, Work)],
     /// Refuses settings that are valid one by one but contradict each other; returns the message.
     pub check: fn(&SettingValues) -> Result<(), String>,
@@ -50,9 +50,10 @@ pub struct Entry {
     /// Frames that the handler holds back. An image leaves the handler this many frames later, with the number and time
     /// of the frame that arrives then.
     pub delay: Frames,
-    /// Under this condition delayed frames keep their own numbers and times, and so arrive late.
+    /// Under this condition delayed frames keep their own numbers and times, and therefore arrive later than their
+    /// times.
     pub keeps_times: When,
-    /// The handler passes one frame in this many.
+    /// The handler passes on one of this many frames.
     pub every: Frames,
     /// True if the result of a frame depends on earlier frames.
     pub stateful: bool,
@@ -60,9 +61,9 @@ pub struct Entry {
     pub blocking: bool,
     /// True for a source that cannot be made to wait.
     pub live: bool,
-    /// True if all its frame inputs must have the same size.
+    /// True if the frames of all inputs must have the same size.
     pub equal_sizes: bool,
-    /// True if every line of its output depends only on the same line of its lead input, so that the fields of
+    /// True if every line of the output depends only on the same line of the lead input, so that the fields of
     /// interlaced material stay apart.
     pub keeps_lines: fn(&SettingValues, Option<KernelDesc>) -> bool,
     /// True for a sink that writes stream tags into a header.
@@ -79,7 +80,7 @@ impl PartialEq for Entry {
     }
 }
 
-/// An upper bound on the bytes of small data under these settings. The sizes are those of the lead input and of the
+/// Computes an upper bound on the bytes of small data from the settings and from the sizes of the lead input and the
 /// output.
 pub type SmallBytes = fn(&SettingValues, Size, Size) -> u64;
 
@@ -214,7 +215,8 @@ impl Output {
 /// The rule for an output's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatRule {
-    /// A format of the declared list. Among several formats, the one that needs the fewest conversions.
+    /// A format of the declared list. If the list has several formats, the planner picks the format that needs the
+    /// fewest conversions.
     Declared,
     /// The lead input's format.
     Input,
@@ -231,10 +233,10 @@ pub enum SizeRule {
     Input,
     /// The value of this setting.
     Setting(&'static str),
-    /// The value of this setting if given, otherwise the lead input's size.
+    /// The value of this setting if it is given, otherwise the lead input's size.
     SettingOrInput(&'static str),
-    /// The value of the first setting if given, otherwise the lead input's size times the second setting. Each side is
-    /// rounded and at least 1.
+    /// The value of the first setting if it is given, otherwise the lead input's size times the value of the second
+    /// setting. Each side is rounded and at least 1.
     SettingOrScaled(&'static str, &'static str),
     /// The value of the third setting, as the size of a rectangle of the lead input. The first two settings are the
     /// rectangle's position. The rectangle must lie within the input.
@@ -301,7 +303,7 @@ pub enum Class {
     Pixel,
     /// Drawing a few pixels: text, lines, boxes. Unit: one touched pixel.
     Draw,
-    /// One multiply-add of a stencil. Unit: one tap of one pixel.
+    /// Multiply-adds of a stencil. Unit: one tap of one pixel.
     Tap,
     /// One filtered sample at a computed position.
     Sample,
@@ -362,7 +364,7 @@ pub enum Units {
 
 impl Entry {
     /// A filter with one video input, one video output, an implementation for each space and a pointwise kernel. Most
-    /// entries start from this entry.
+    /// entries are copies of this entry with some fields changed.
     pub const FILTER: Entry = Entry {
         name: "",
         family: Family::Filter,
@@ -447,7 +449,7 @@ impl Entry {
         case.map_or(self.work, |(_, _, work)| *work)
     }
 
-    /// Frames by which its output lags its input under these settings.
+    /// Frames by which the output lags behind the input under these settings.
     pub fn latency(&self, settings: &SettingValues) -> u32 {
         if self.keeps_times.under(settings) { self.delay.under(settings) } else { 0 }
     }

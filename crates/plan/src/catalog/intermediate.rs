@@ -1,10 +1,10 @@
-//! The intermediate between the two dispatches of a kernel: its extent and its bytes.
+//! The extent and the bytes of the intermediate between the two dispatches of a kernel.
 //!
 //! Invariant: one element is four 16-bit values.
 
 use crate::words::Size;
 
-/// The domain of the first of two dispatches. The first dispatch stores one element per position.
+/// The positions over which the first of two dispatches runs. The dispatch stores one element for each position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntermediateExtent {
     /// Every pixel of the source.
@@ -18,7 +18,7 @@ pub enum IntermediateExtent {
 impl IntermediateExtent {
     pub const ELEMENT_BYTES: u64 = 8;
 
-    /// Elements along each side, for a source and an output of these sizes.
+    /// Elements along each side; `source` and `made` are the sizes of the input and of the output.
     pub const fn size(self, source: Size, made: Size) -> Size {
         match self {
             IntermediateExtent::Source => source,

@@ -7,7 +7,7 @@ use crate::words::Size;
 
 use super::{IntermediateExtent, SettingValues};
 
-/// The access pattern of a kernel. It decides which other kernels can be fused with this kernel.
+/// The access pattern of a kernel. The pattern decides which other kernels can be fused with this kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelKind {
     /// Produces pixels without an input.
@@ -44,9 +44,9 @@ pub struct KernelDesc {
     pub kind: KernelKind,
     /// Dispatches if the kernel is not fused.
     pub dispatches: u32,
-    /// The extent of the intermediate between its two dispatches.
+    /// The extent of the intermediate between the kernel's two dispatches.
     pub keeps: Option<IntermediateExtent>,
-    /// How often each output pixel evaluates the pixel functions that are fused before this kernel.
+    /// How often the pixel functions that are fused before this kernel are evaluated for each output pixel.
     pub reads_per_pixel: u32,
 }
 
@@ -70,7 +70,8 @@ impl KernelDesc {
         KernelDesc { kind: KernelKind::Stencil, reads_per_pixel, ..KernelDesc::ONE }
     }
 
-    /// A horizontal and a vertical pass of about this many reads each, with a 16-bit intermediate between them.
+    /// A horizontal and a vertical pass with a 16-bit intermediate between the two. Each pass reads about this many
+    /// pixels per output pixel.
     pub const fn separable(reads_per_pixel: u32) -> KernelDesc {
         KernelDesc {
             kind: KernelKind::Stencil,
@@ -85,13 +86,13 @@ impl KernelDesc {
         KernelDesc { keeps: Some(IntermediateExtent::Across), ..KernelDesc::separable(reads_per_pixel) }
     }
 
-    /// Bytes of the intermediate between its dispatches.
+    /// Bytes of the intermediate between the kernel's dispatches.
     pub fn kept_bytes(&self, source: Size, made: Size) -> u64 {
         self.keeps.map_or(0, |over| over.bytes(source, made))
     }
 
-    /// True if each output pixel depends only on the input pixel at its position and on whole-frame results. The host
-    /// can then write the output over the input.
+    /// True if each output pixel depends only on the input pixel at the same position and on results for the whole
+    /// frame. The host can then write the output over the input.
     pub fn works_in_place(&self) -> bool {
         self.kind == KernelKind::Pointwise || self.keeps == Some(IntermediateExtent::Columns)
     }

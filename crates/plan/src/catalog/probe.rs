@@ -8,7 +8,7 @@ use crate::words::{Format, Rate, Size, StreamTags};
 
 use super::{Entry, KernelDesc, SettingValues, Value, ValueType};
 
-/// The properties found in a source's header. Missing properties may come from settings.
+/// The properties found in a source's header. Settings may give the properties that the header does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Probed {
     pub format: Option<Format>,
@@ -23,7 +23,7 @@ pub struct Probed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {help}")]
 pub struct ProbeError {
-    /// Names the file and the position in it.
+    /// Names the file and the position of the problem in the file.
     pub problem: String,
     pub help: String,
 }
@@ -68,7 +68,7 @@ pub enum DeclareError {
     Wrong {
         /// Includes the file, line and column.
         problem: String,
-        /// The source line and the remedy, as far as they are known.
+        /// The faulty line of the shader and the remedy, if they are known.
         help: String,
     },
 }
@@ -78,7 +78,8 @@ pub trait SourceProbe {
     /// Reads the header of the source that these settings name.
     fn probe(&self, entry: &Entry, settings: &SettingValues) -> Result<Probed, ProbeError>;
 
-    /// Bytes of the small data that a handler makes from a file, such as a logo; `None` if no file determines them.
+    /// Bytes of the small data that a handler makes from a file, such as a logo; `None` if the bytes do not depend on a
+    /// file.
     fn small_bytes(&self, _entry: &Entry, _settings: &SettingValues) -> Option<u64> {
         None
     }

@@ -1,6 +1,6 @@
 //! The catalogue: finds entries by name and refuses malformed entries.
 //!
-//! A source and a sink may share a name; the graph chooses between them by how the handler is linked.
+//! A source and a sink may share a name; whether the handler has incoming links decides which of the two is meant.
 //!
 //! Invariants: a name has at most one entry with inputs and one entry without inputs. Iteration is ordered by family
 //! and name.
@@ -40,8 +40,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Registers an entry. A source and a handler with inputs may share a name, such as `y4m`; no other two entries
-    /// may.
+    /// Registers an entry. A source and a handler with inputs may share a name, such as `y4m`; any other two entries
+    /// must have different names.
     pub fn add(&mut self, entry: &'static Entry) -> Result<(), EntryError> {
         validate(entry).map_err(|problem| EntryError { entry: entry.name, problem })?;
         if self.named(entry.name).any(|e| e.inputs.is_empty() == entry.inputs.is_empty()) {
@@ -97,7 +97,7 @@ impl Catalog {
         self.named(name).find(|e| e.inputs.is_empty() != fed).or_else(|| self.named(name).next())
     }
 
-    /// The known name most similar to this one; `None` if no name is similar.
+    /// The known name that is most similar to this name; `None` if no known name is similar.
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         nearest(name, self.entries.iter().map(|e| e.name))
     }

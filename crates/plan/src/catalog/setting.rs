@@ -138,8 +138,8 @@ pub enum ValueType {
     Choice(&'static [&'static str]),
 }
 
-/// What a handler does with the files that a path names. A run is checked before it starts, so that it never overwrites
-/// a file that it reads.
+/// What a handler does with the files that a path names. The paths of a run are checked before the start, so that the
+/// run never overwrites a file that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathUse {
     /// Reads one file; in a source, `-` is standard input.
@@ -163,7 +163,7 @@ impl PathUse {
 pub enum Fallback {
     /// The setting must be given.
     Required,
-    /// No value: the handler works without a value or finds one out.
+    /// No value: the handler works without a value or determines a value itself.
     Unset,
     /// This value in its text form.
     Is(&'static str),
@@ -260,7 +260,7 @@ impl ValueType {
         }
     }
 
-    /// The valid words if there is a closed list, otherwise none. Messages suggest the nearest word.
+    /// The valid words of a choice, boolean or format; empty for other types. Messages suggest the nearest word.
     pub fn words(&self) -> Vec<&'static str> {
         match *self {
             ValueType::Choice(words) => words.to_vec(),

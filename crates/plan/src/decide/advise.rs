@@ -1,5 +1,6 @@
-//! Step 11: writes the warnings of a plan. They name the automatic transfers, the cause of each transfer and a change
-//! that would avoid it. Other warnings name exceeded limits of the device and a pace that the plan cannot keep.
+//! Step 11: writes the warnings of a plan. The warnings name the automatic transfers, the cause of each transfer and a
+//! change that would avoid the transfer. Other warnings name exceeded limits of the device and a pace that the plan
+//! cannot keep.
 //!
 //! If an option, a pin or a handler confined to one space causes a transfer, the graph is planned again without that
 //! cause. The saving in the warning is the difference between the two plans.
@@ -52,7 +53,7 @@ struct PossibleSaving {
 }
 
 impl Advice<'_> {
-    /// The warnings; `pace` is the wanted rate and the time per frame of the busiest lane.
+    /// The warnings; `pace` holds the wanted rate and the time that the busiest lane takes per frame.
     pub fn warnings(&self, pace: Option<(Rate, u64)>) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut tried: BTreeMap<Change, Option<PossibleSaving>> = BTreeMap::new();
@@ -79,7 +80,7 @@ impl Advice<'_> {
             if let Some(cause) = cause {
                 let _ = write!(line, ": {}", self.because(*cause));
             }
-            // One change may avoid several transfers; only the first warning suggests it.
+            // One change may avoid several transfers; only the first warning suggests that change.
             if let Some((change, PossibleSaving { ns, transfers })) = best
                 && advised.insert(change.clone())
             {
@@ -106,8 +107,8 @@ impl Advice<'_> {
         warnings
     }
 
-    /// The handlers on one side of a transfer that may cause it: the nearest handlers that are confined to the space of
-    /// that side. `behind` selects the side of the consumers.
+    /// The handlers that may cause a transfer, on one side of the transfer: the nearest handlers that are confined to
+    /// the space of that side. If `behind` is true, the side is that of the consumers.
     fn suspects(&self, transfer: &LayoutTransfer, behind: bool) -> Vec<usize> {
         let served = transfer.wires.iter().map(|w| self.net.wires[*w].to);
         let mut seen: BTreeSet<usize> = if behind { served.collect() } else { BTreeSet::from([transfer.from]) };
@@ -134,7 +135,7 @@ impl Advice<'_> {
     }
 
     /// The changes to try: freeing each handler alone, freeing all handlers of a side together, or dropping the option
-    /// that confines them.
+    /// that confines these handlers.
     fn changes(&self, behind: &[usize], before: &[usize]) -> Vec<Change> {
         let mut changes = Vec::new();
         for side in [behind, before] {
@@ -167,7 +168,8 @@ impl Advice<'_> {
             }
             Change::Free(freed) => {
                 // If a handler is pinned, its pin is dropped, and the handler may run wherever the other options allow.
-                // A handler without an implementation for a space is treated as if it had one.
+                // A handler that has an implementation for one space only is treated as if it had implementations for
+                // both spaces.
                 let pinned = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, r)| matches!(r, Reason::Pinned(_)));
                 let mut orders = self.orders.clone();
                 for at in freed.iter().filter(|at| pinned(at)) {
@@ -214,7 +216,7 @@ impl Advice<'_> {
         let freed = match (change, self.orders.only) {
             (Change::Free(freed), _) => freed,
             (Change::Order, Some(only)) => return format!("dropping --{only}"),
-            (Change::Order, None) => return "dropping the order".to_owned(),
+            (Change::Order, None) => return "dropping --cpu or --gpu".to_owned(),
         };
         let one = |at: &usize| {
             let (name, here) = (&self.net.nodes[*at].name, self.spaces[*at]);

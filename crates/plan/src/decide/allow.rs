@@ -91,7 +91,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         }
     }
     if node.entry.transfer.is_some() {
-        // The device performs transfers, wherever the other handlers run.
+        // Explicit transfers run on the device, wherever the other handlers run.
         allowed.spaces = allowed.spaces.without(Space::Cpu);
     }
     let pin = orders.pins.get(&node.name);
@@ -99,7 +99,7 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         allowed.take(pin.other(), Reason::Pinned(*pin));
     }
     match orders.only {
-        // `--cpu` promises that no device is opened; a pin does not override this option.
+        // `--cpu` promises that no device is opened, so a pin does not override this option.
         Some(Space::Cpu) => allowed.take(Space::Gpu, Reason::Only(Space::Cpu)),
         // `--gpu` applies to every handler that can run on the GPU and is not pinned. All other handlers keep their
         // spaces.
@@ -166,7 +166,7 @@ fn beyond(net: &Net<'_>, at: usize, limits: &Limits) -> Option<String> {
     }
     let (needed, most) = (Buffers::of(net, at).count(), limits.storage_buffers_per_stage.whole());
     (node.kernel.is_some() && needed > most)
-        .then(|| format!("its kernel binds {needed} storage buffers, the device allows {most}"))
+        .then(|| format!("its kernel binds {needed} storage buffers, but the device allows {most}"))
 }
 
 /// Storage buffers that a kernel, or a run of fused kernels, binds.
@@ -188,7 +188,8 @@ impl Buffers {
         Buffers { read, written, small: node.entry.small.is_some() }
     }
 
-    /// The buffers of this run with the kernel `next` fused after it. Fusing saves one store and one load.
+    /// The buffers of this run of kernels if the kernel `next` is fused after the run. Fusing saves one store and one
+    /// load.
     pub fn joined(self, next: Buffers) -> Buffers {
         Buffers {
             read: self.read + next.read.saturating_sub(1),

@@ -2,13 +2,15 @@
 //!
 //! The cost of a node is its arithmetic (`compute`) plus its pass over memory (`pass`), which includes a call on the
 //! host or dispatches on the device. Fusing a wire saves a store, a load and one call or dispatch, less the work that a
-//! stencil would have to repeat. Two fused byte tables cost as much as one table. The profile gives a rate for each
-//! class of work, and may give a handler a rate of its own. On the host, a kernel uses as many threads as its rows have
-//! bands, and a handler without a kernel uses one thread. On the device, drawing tests every pixel.
+//! stencil would have to repeat. Two fused handlers that both look up bytes in a table cost as much as one such
+//! handler. The profile gives a rate for each class of work, and may give a handler a rate of its own. On the host, the
+//! rows of a kernel are divided into bands, one thread computes each band, and a handler without a kernel uses one
+//! thread. On the device, drawing tests every pixel.
 //!
-//! The cost of a plan is the time of all its steps one after another, each with all threads that the step can use. If
-//! lanes run in parallel, the frame rate is higher than this cost suggests. If the host's cores also act as the device,
-//! the frame rate is not higher. The cut and the layout sum up costs independently of each other.
+//! The cost of a plan is the sum of the times of its steps, as if they ran one after another, each with all threads
+//! that the step can use. If lanes run in parallel, the frame rate is higher than this cost suggests, unless a software
+//! driver runs the device's work on the host's cores. The cut and the layout each sum up the costs on their own, so
+//! that the two sums can be checked against each other.
 //!
 //! Invariants: every cost is an integer of at most 2^40 ns. The cost of a handler after `every n=10` counts one tenth.
 
@@ -48,16 +50,16 @@ pub(super) struct TransferCost {
     pub resubmit: u64,
 }
 
-/// The costs of a net.
+/// The costs of all nodes, wires and transfers of a net.
 #[derive(Debug)]
 pub(super) struct Costs {
     /// The arithmetic of each node.
     pub compute: Vec<PerSpace>,
-    /// The pass over memory of each node if it is not fused, including dispatches.
+    /// The pass over memory of each node if the node is not fused, including its call or dispatches.
     pub pass: Vec<PerSpace>,
-    /// The saving by fusing each wire; filled in by `fuse`.
+    /// What fusing each wire saves; filled in by `fuse`.
     pub saving: Vec<PerSpace>,
-    /// The part of the consumer's arithmetic that fusing each wire also saves, because two tables become one.
+    /// The part of the consumer's arithmetic that fusing each wire also saves, because two tables become one table.
     pub folded: Vec<PerSpace>,
     /// The transfer of each output of each node.
     pub transfer: Vec<Vec<TransferCost>>,
@@ -66,14 +68,14 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// The total saving by fusing a wire: the pass over memory, and arithmetic that folds into the producer.
+    /// Everything that fusing a wire saves: `saving` plus `folded`.
     pub fn spared(&self, wire: usize) -> PerSpace {
         let (saving, folded) = (self.saving[wire], self.folded[wire]);
         PerSpace { gpu: saving.gpu + folded.gpu, cpu: saving.cpu + folded.cpu }
     }
 }
 
-/// Options that change costs.
+/// Run options that affect costs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CostOptions {
     pub threads: Option<u32>,
@@ -120,7 +122,7 @@ impl<'a> Model<'a> {
             };
             let pass =
                 PerSpace { gpu: self.pass(net, at, Space::Gpu, weight), cpu: self.pass(net, at, Space::Cpu, weight) };
-            // The cost in a space without an implementation is never used, but must not overflow a sum.
+            // The cost in a space for which the node has no implementation is never used, but must not overflow a sum.
             let within = |space: Space, ns: u64| if node.entry.offers(space) { ns } else { ns.min(MOST_NS) };
             let compute = PerSpace { gpu: within(Space::Gpu, compute.gpu), cpu: within(Space::Cpu, compute.cpu) };
             let pass = PerSpace { gpu: within(Space::Gpu, pass.gpu), cpu: within(Space::Cpu, pass.cpu) };
@@ -141,8 +143,9 @@ impl<'a> Model<'a> {
         Ok(costs)
     }
 
-    /// The saving by fusing a wire in a space: the producer's store, the consumer's load and a call or dispatch, less
-    /// what is computed again if the consumer reads a position more than once.
+    /// What fusing a wire saves in a space: the producer's store, the consumer's load and a call or dispatch. If the
+    /// consumer reads a position more than once, the cost of computing that position again is subtracted; one
+    /// computation of all positions costs `run_ns`.
     pub fn saving(&self, net: &Net<'_>, wire: usize, space: Space, run_ns: u64) -> u64 {
         let wire = &net.wires[wire];
         let consumer = &net.nodes[wire.to];
@@ -163,7 +166,7 @@ impl<'a> Model<'a> {
         let node = &net.nodes[at];
         let rate = |rates: &Rates| rates.of_handler(node.entry.name, &node.settings, class);
         let rate = match (space, &self.profile.gpu) {
-            // Codecs and pipes run on one thread, and their rates are those of one thread.
+            // Codecs and pipes run on one thread, and the profile gives their rates for one thread.
             (Space::Cpu, _) if node.kernel.is_none() && matches!(class, Class::Codec | Class::Move) => {
                 rate(&self.profile.cpu.rates)
             }
@@ -177,7 +180,7 @@ impl<'a> Model<'a> {
                 rate(&gpu.rates)
             }
         };
-        // Million units per second are thousandths of a unit per nanosecond.
+        // Rates are in million units per second. One million units per second is a thousandth of a unit per nanosecond.
         weighted(units.max(0.0) / rate * 1e3, weight)
     }
 
@@ -224,7 +227,7 @@ impl<'a> Model<'a> {
         bytes as f64 / gb_s
     }
 
-    /// The cost of one more kernel.
+    /// The cost of calling or dispatching one more kernel.
     fn call_ns(&self, space: Space) -> f64 {
         match space {
             Space::Cpu => self.profile.cpu.call_us.value * 1e3,
@@ -238,7 +241,7 @@ impl<'a> Model<'a> {
     }
 
     /// The fraction of the profile's threads that a node uses. A kernel uses one thread per band of rows, up to the
-    /// number that the user allows. A node without a kernel uses the one thread of its lane.
+    /// number of threads that the user allows. A node without a kernel uses the one thread of its lane.
     fn share(&self, net: &Net<'_>, at: usize) -> f64 {
         let threads = self.profile.cpu.threads.value;
         let left = self.tuning.threads.map_or(threads, |n| f64::from(n).min(threads)).max(1.0);

@@ -1,7 +1,7 @@
 //! Maximum flow and minimum cut by Dinic's algorithm, over integer capacities.
 //!
-//! There is no recursion, since a chain of 10,000 handlers is a path of 10,000 edges. The same edges in the same order
-//! give the same cut.
+//! The code does not recurse, since a chain of 10,000 handlers is a path of 10,000 edges. The same edges in the same
+//! order give the same cut.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ impl Network {
         self.edges[to].push(at + 1);
     }
 
-    /// Pushes the maximum flow from `source` to `sink` and returns it.
+    /// Pushes the maximum flow from `source` to `sink` and returns the amount of flow.
     pub fn saturate(&mut self, source: usize, sink: usize) -> u64 {
         let mut flow = 0;
         let mut level = vec![u32::MAX; self.edges.len()];

@@ -2,13 +2,13 @@
 //!
 //! Only links on an undirected cycle of awaited links matter. A link is awaited if it is lossless or feeds the lead
 //! input of its consumer; on any other link the consumer just uses the current frame. An awaited link that is on no
-//! such cycle is a bridge: its producer can wait without waiting for itself. Bridges are found first, and latencies are
-//! compared on the remaining links.
+//! such cycle is a bridge: if the producer of a bridge waits, it cannot be waiting for itself. Bridges are found first,
+//! and latencies are compared on the remaining links.
 //!
-//! The latency of a node is that of its slowest input, plus the time for which `delay keep-times=true` holds frames.
-//! The depth of a link is one, plus the number of frames that arrive while the consumer still waits for its slowest
-//! input. With these depths there is a schedule in which each node runs at its latency after the sources. A data-driven
-//! run can only be ahead of this schedule, so the run cannot deadlock.
+//! The latency of a node is the latency of its slowest input, plus the time for which the node holds frames if it is a
+//! `delay keep-times=true`. The depth of a link is one, plus the number of frames that arrive while the consumer still
+//! waits for its slowest input. With these depths there is a schedule in which each node runs at its latency after the
+//! sources. A data-driven run can only be ahead of this schedule, so the run cannot deadlock.
 //!
 //! Depths do not depend on placement; `lanes` applies its own default depth.
 
@@ -52,18 +52,18 @@ fn per_second(rate: Option<Rate>) -> f64 {
     rate.map_or(NOMINAL, Rate::per_second)
 }
 
-/// Extra latency of joins if sources run at different rates. If an input is not the lead, the join can only use a frame
-/// of this input after the next frame has arrived, up to one period of the slowest source later.
+/// Extra latency of joins if sources run at different rates. A join can use a frame of an input that is not the lead
+/// only after the next frame of that input has arrived, which is up to one period of the slowest source later.
 fn slack_seconds(net: &Net<'_>) -> f64 {
     let sources = net.nodes.iter().filter(|n| n.entry.inputs.is_empty());
     let rates: Vec<Option<Rate>> = sources.flat_map(|n| &n.outputs).map(Content::rate).collect();
-    // A source with an unknown rate counts as different from every other.
+    // The unknown rate of a source counts as different from the rate of every other source.
     let alike = rates.iter().all(|r| *r == rates[0]) && (rates.len() < 2 || rates[0].is_some());
     let slowest = rates.iter().map(|r| per_second(*r)).fold(f64::MAX, f64::min);
     if alike { 0.0 } else { 1.0 / slowest }
 }
 
-/// For each wire, whether it is on an undirected cycle of awaited wires. This is true for all awaited wires except
+/// For each wire, true if the wire is on an undirected cycle of awaited wires. This holds for all awaited wires except
 /// bridges.
 fn on_cycles(net: &Net<'_>) -> Vec<bool> {
     let awaited = |wire: &Wire| wire.policy == Policy::Lossless || wire.input == net.nodes[wire.to].lead;
@@ -80,8 +80,8 @@ fn on_cycles(net: &Net<'_>) -> Vec<bool> {
         if found[root] != usize::MAX {
             continue;
         }
-        // Depth-first search without recursion. An entry holds a node, the wire that led to the node, and the index of
-        // the node's next neighbour.
+        // Depth-first search without recursion. An entry of the stack holds a node, the wire that led to the node, and
+        // the index of the next neighbour to visit.
         let mut stack = vec![(root, usize::MAX, 0usize)];
         found[root] = clock;
         low[root] = clock;

@@ -1,9 +1,9 @@
 //! Planning errors: the conflicting ports or the handler, the reason, and the edit that helps.
 //!
 //! Under `--strict` the conflict is a shortest path between a handler confined to the CPU and a handler confined to the
-//! GPU, so no port on the path can be left out. Advice on plans that exist is in `advise`.
+//! GPU, so every port on the path is part of the conflict. If there is a plan, `advise` writes the warnings about it.
 //!
-//! Invariant: every error names its handlers or ports, has the numbers, and ends with a remedy.
+//! Invariant: every error names the handlers or ports that cause it, gives the numbers, and ends with a remedy.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -94,7 +94,7 @@ pub enum NoPlan {
          handlers in the other space"
     )]
     Memory { space: Space, needed: u64, available: u64, limited_by: String, most: u64, at: String },
-    /// A cost is too large to be summed up.
+    /// The cost of a handler or transfer is above the limit.
     #[error(
         "{handler} would take {ns} ns per frame on the {space}, more than the limit of {limit} ns\nhelp: use smaller frames, or correct the profile's rates"
     )]
@@ -104,7 +104,7 @@ pub enum NoPlan {
 crate::debug_as_display!(NoPlan);
 
 impl NoPlan {
-    /// The handler that the error is about, if it is about a single handler.
+    /// The handler that the error is about; `None` if the error is about several handlers or none.
     pub fn handler(&self) -> Option<&str> {
         match self {
             NoPlan::Shape { handler, .. } | NoPlan::Nowhere { handler, .. } | NoPlan::Cost { handler, .. } => {
@@ -157,8 +157,8 @@ pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conf
     None
 }
 
-/// The number of ends of wires, two per node. Only an explicit transfer uses the second end, for its output, because
-/// its two sides are in different spaces.
+/// The number of ends: two per node. Only an explicit transfer uses its second end, which stands for its output,
+/// because the input and the output of an explicit transfer are in different spaces.
 fn end_count(net: &Net<'_>) -> usize {
     2 * net.nodes.len()
 }
@@ -210,7 +210,7 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
         claims.push(Claim { port: net.port_name(net.output_at(at)), verb: "offers", caps: from.to_string() });
         claims.push(Claim { port: net.port_name(net.input_at(at)), verb: "accepts", caps: to.to_string() });
     }
-    // The edit applies to the link at the GPU end, so that everything before it can stay on the CPU.
+    // The edit applies to the link at the GPU end, so that everything before that link can stay on the CPU.
     let last = &net.wires[*wires.last().expect("a handler cannot be confined to both spaces")];
     let into_gpu = in_end(last.to) == gpu;
     let transfer = if into_gpu { "upload" } else { "download" };
@@ -239,8 +239,9 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
     Conflict { claims, missed: vec![Dimension::Space], fix }
 }
 
-/// An inserted converter that must run on the GPU cannot come after a download; the user must write it before the
-/// download. Returns the wire from the last written handler before both, and the converter as written in a pipeline.
+/// An inserted converter that must run on the GPU cannot come after a download, so the user must write the converter
+/// before the download. Returns the wire from the last handler that the user wrote before the converter and the
+/// download, and the converter as written in a pipeline.
 fn on_gpu_before_download(net: &Net<'_>, allowed: &[Allowed], at: usize) -> Option<(usize, String)> {
     let is_converter = |node: usize| net.nodes[node].inserted && allowed[node].spaces == SpaceSet::GPU;
     let wire = &net.wires[at];

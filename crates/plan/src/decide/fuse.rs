@@ -1,7 +1,8 @@
-//! Step 6: decides which wires may be fused, from producers to consumers, and computes the saving by fusing each wire.
+//! Step 6: goes from producers to consumers, decides which wires may be fused, and computes what fusing each wire
+//! saves.
 //!
-//! The rules depend only on kernel kinds, fan-out, settings and the profile's limits. They do not depend on pins, so
-//! that all placements can be compared. The layout then forms fusion groups from the fusible wires whose ends are in
+//! The rules depend only on kernel kinds, fan-out, settings and the profile's limits. The rules do not depend on pins,
+//! so that all placements can be compared. The layout then forms fusion groups from the fusible wires whose ends are in
 //! the same space.
 
 use crate::catalog::KernelKind;
@@ -22,7 +23,7 @@ struct FusedRun {
     compute_ns: u64,
 }
 
-/// Fills in the saving by fusing each wire; 0 if the wire may not be fused.
+/// Fills in what fusing each wire saves; 0 if the wire may not be fused.
 pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, depths: &Depths, most_buffers: u64) {
     let mut runs = vec![[FusedRun::default(); 2]; net.nodes.len()];
     for at in 0..net.nodes.len() {
@@ -48,7 +49,8 @@ pub(super) fn fill_savings(net: &Net<'_>, model: &Model<'_>, costs: &mut Costs, 
             if !shape_fits || !binds {
                 continue;
             }
-            // Pixel functions before a stencil run again for every position that the stencil reads.
+            // Pixel functions that are fused before a stencil are computed again for every position that the stencil
+            // reads.
             let again = if kernel.kind == KernelKind::Pointwise { 0 } else { before.compute_ns };
             let saving = model.saving(net, wire, space, again);
             if saving > 0 {
@@ -86,16 +88,16 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     let alone = from.outputs.len() == 1 && from.fans[link.output].len() == 1;
     let kinds = match after.kind {
         KernelKind::Pointwise => !matches!(before.kind, KernelKind::Reduction | KernelKind::Opaque),
-        // With several inputs it is ambiguous which input the run of pixel functions belongs to.
+        // If the kernel had several inputs, the run of pixel functions before it could belong to any of them.
         KernelKind::Gather | KernelKind::Stencil => {
             before.kind == KernelKind::Pointwise && to.inputs.iter().flatten().count() == 1
         }
         KernelKind::Generator | KernelKind::Reduction | KernelKind::Opaque => false,
     };
-    // A handler that changes the rate and its consumer do not run equally often.
+    // If a handler changes the rate, the handler and its consumer do not run equally often.
     let in_step = net.lead_wire(link.from).is_none_or(|w| net.wires[w].content.rate() == link.content.rate());
-    // A kernel reads its first input in place. A handler whose lead is another input does not run in step with the
-    // first.
+    // A kernel reads its first input in place. A handler whose lead is another input does not run once per frame of the
+    // first input.
     let follows_first = to.lead == 0;
     rgba && alone
         && kinds

@@ -1,14 +1,14 @@
 //! Step 9: assigns stages, lanes, segments and the final depth of every link.
 //!
-//! A link is inline under three conditions: both ends are on the device, or both compute on the host; both run at the
-//! same rate; and no queue is needed, because the user set neither policy nor depth and a depth of one frame is enough.
-//! Any other link leads to a later stage. The device has one lane, each blocking handler has its own lane, and host
-//! handlers that are connected inline within a stage share a lane.
+//! A link is inline under three conditions. First, both ends are on the device, or both ends compute on the host.
+//! Second, both ends run at the same rate. Third, no queue is needed, because the user set neither policy nor depth and
+//! a depth of one frame is enough. A link that is not inline leads to a later stage. The device has one lane, each
+//! blocking handler has its own lane, and host handlers that are connected inline within a stage share a lane.
 //!
 //! Host lanes therefore never wait for each other in a circle: a link between lanes leads to a later stage, and a host
 //! lane has one stage. The device lane may span several stages, but never waits on a full ring. Links between stages of
 //! the device lane have a depth, although both ends are in one lane; every other link inside a lane has depth 0. Units
-//! connected by links of depth 0 form one segment. On the device, a segment is one submission.
+//! connected by links of depth 0 form one segment. On the device, each segment is one submission.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) struct LaneAssignment {
     /// Units in running order. A unit is a fusion group or a single node.
     pub units: Vec<Vec<usize>>,
     pub unit_of: Vec<usize>,
-    /// For each unit, the first unit of its segment, which identifies the segment.
+    /// For each unit, the first unit of its segment. The first unit identifies the segment.
     pub segment_of: Vec<usize>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct LaneAssignment {
 enum Station {
     Device,
     Host,
-    /// Waits for the outside world, so it has its own thread.
+    /// A handler that waits for the outside world and therefore has its own thread.
     Own(usize),
 }
 
@@ -67,8 +67,7 @@ pub(super) fn lanes(
         // A frame that passes through the host between two kernels leaves the lane.
         let stays = net.space_out(link.from, spaces[link.from]) == net.space_in(link.to, spaces[link.to])
             && net.space_out(link.from, spaces[link.from]) == spaces[link.to];
-        // If the rates of an input and the lead differ, not every frame of the lead comes with a new frame of this
-        // input.
+        // If an input has another rate than the lead, not every frame of the lead comes with a new frame of that input.
         let lead = net.lead_wire(link.to).map(|w| net.wires[w].content.rate());
         stays
             && lead == Some(link.content.rate())

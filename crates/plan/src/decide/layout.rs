@@ -1,6 +1,6 @@
-//! Step 8: the fusion groups and transfers that follow from a placement, and their total cost.
+//! Step 8: the fusion groups and transfers that follow from a placement, and the total cost of the plan.
 //!
-//! The cost is summed up independently of the minimum cut, so that the two results can be checked against each other.
+//! The cost is summed up independently of the minimum cut, so that the two sums can be checked against each other.
 //!
 //! Invariants: every node with a kernel is in exactly one group. There is at most one transfer per output and
 //! direction.
@@ -19,7 +19,7 @@ pub(super) struct UnitLayout {
     pub transfers: Vec<LayoutTransfer>,
     /// The transfer that each wire crosses.
     pub transfer_of: Vec<Option<usize>>,
-    /// The arithmetic of each node, less what folds into the node before it.
+    /// The arithmetic of each node, less the part that folds into the node before.
     pub compute: Vec<u64>,
     pub cost_ns: u64,
 }
@@ -120,8 +120,8 @@ fn form_transfers(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<Layout
                 let explicit = wires.iter().any(explicit_here);
                 transfers.push(LayoutTransfer { from: at, output, direction: away, ns: priced(away), wires, explicit });
             }
-            // This is an explicit transfer that starts in the other space. Its frame was transferred there together
-            // with the frames of other consumers, and is now transferred back.
+            // A consumer may be an explicit transfer that starts in the other space. The transfer above brings its
+            // frames there, and the explicit transfer brings them back.
             let back_and_forth = |w: &usize| own_way(w).is_some_and(|way| way != away);
             let back: Vec<usize> = fan.iter().copied().filter(back_and_forth).collect();
             if let Some(first) = back.first() {

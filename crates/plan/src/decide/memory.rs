@@ -2,19 +2,19 @@
 //!
 //! Frames are counted by size, since pools keep sizes apart. On the host, the count includes frames in links and
 //! delays, frames in use, and frames before a node that waits. On the device, the count also includes what each
-//! submission in flight uses, such as intermediates of kernels, because a recording keeps everything that it names
-//! until the device has finished it. The small data of a handler are counted by the upper bound in its entry, or by the
-//! size that a probe found in a file. Staging rings of transfers and the rows that bands keep on the host are not
-//! counted, since they do not come from the pools; the report of a run includes the staging rings.
+//! submission in flight uses, such as intermediates of kernels, because a recording keeps every buffer that it uses
+//! until the device has finished the recording. The small data of a handler are counted by the upper bound in its
+//! entry, or by the size that a probe found in a file. Staging rings of transfers and the rows that bands keep on the
+//! host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
 //!
 //! Placement does not consider memory. If the cheapest plan does not fit, the planner tries a plan with everything on
-//! the host and a plan with everything on the device. It takes the cheaper one that fits, with a warning. If no plan
-//! fits the user's own budget (`--memory`), but one frame at a time fits, the planner returns the cheapest plan and
-//! warns that frames will wait.
+//! the host and a plan with everything on the device. If only one of these two plans fits, the planner takes that plan,
+//! and if both fit, the cheaper plan, with a warning. If no plan fits the user's own budget (`--memory`), but the
+//! budget has room for one frame at a time, the planner returns the cheapest plan and warns that frames will wait.
 //!
 //! Invariants: passing a frame on needs no memory. A frame is counted once, in the space that stores it. An explicit
-//! transfer needs the same memory as an automatic one. No run has more frames at once than are counted here, unless a
-//! handler keeps frames for itself.
+//! transfer needs the same memory as an automatic transfer. No run has more frames at once than are counted here,
+//! unless a handler keeps frames for itself.
 
 mod retained;
 
@@ -35,7 +35,7 @@ use retained::{Retained, Waits};
 /// The device pool rounds buffers up to blocks of this size.
 const DEVICE_BLOCK_BYTES: u64 = 256;
 
-/// Submissions in flight and their batch size.
+/// The number of submissions in flight and the number of frames per submission.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InFlight {
     pub frames: u32,
@@ -76,7 +76,7 @@ pub(super) fn memory(
     })
 }
 
-/// The number of frames that one space needs, by bytes per frame, and the largest part of this memory.
+/// The number of frames that one space needs, by bytes per frame, and what needs the largest part of this memory.
 #[derive(Debug, Default)]
 struct SpaceNeed {
     classes: BTreeMap<u64, u64>,
@@ -103,7 +103,7 @@ impl SpaceNeed {
 /// A frame that is alive only while some units of one lane run.
 struct Brief {
     lane: usize,
-    /// The last unit that wrote it.
+    /// The last unit that wrote the frame.
     by: usize,
     from: usize,
     to: usize,
@@ -226,11 +226,11 @@ impl<'a> Count<'a> {
         (alone && same && nodes.iter().all(in_place)).then_some(read)
     }
 
-    /// Counts frames on the device: those that wait, and those that unfinished submissions use.
+    /// Counts frames on the device: frames that wait, and frames that unfinished submissions use.
     fn on_device(&mut self, kept: Retained, bytes: u64, at: usize, batch: u64) {
         match kept.frames() {
             0 => self.submit(at, bytes),
-            // An input that is not the lead keeps its newest frame until a newer one arrives.
+            // An input that is not the lead keeps its newest frame until a newer frame arrives.
             1 if kept.newest_only => {
                 self.submit(at, bytes);
                 if self.flying == batch {
@@ -265,7 +265,7 @@ impl<'a> Count<'a> {
     /// Counts the frames on the destination side of a transfer.
     fn carried(&mut self, transfer: &LayoutTransfer, batch: u64) {
         let bytes = self.net.nodes[transfer.from].outputs[transfer.output].bytes();
-        // An explicit transfer passes on the transferred frames: count them on the wires after it.
+        // An explicit transfer passes on the transferred frames: count these frames on the wires after the transfer.
         let explicit = |w: &usize| self.net.nodes[self.net.wires[*w].to].entry.transfer == Some(transfer.direction);
         let after = |w: &usize| self.net.nodes[self.net.wires[*w].to].fans.iter().flatten().copied().collect();
         let one = |w: &usize| -> Vec<usize> { if explicit(w) { after(w) } else { vec![*w] } };
@@ -286,7 +286,7 @@ impl<'a> Count<'a> {
                 let kept =
                     wires.iter().map(|w| self.waits.after_download(*w)).fold(Retained::default(), Retained::beside);
                 self.hold(Space::Cpu, kept.frames().max(1), bytes, transfer.from);
-                // The frame stays on the device until the host has read it, if the host reads it in place.
+                // If the host reads the frame in place, the frame stays on the device until the host has read it.
                 self.hold(Space::Gpu, 1, bytes, transfer.from);
             }
         }
@@ -331,7 +331,7 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Counts the small data of each kernel on the device. Their buffer exists for the whole run.
+    /// Counts the small data of each kernel on the device. The buffer of the small data exists for the whole run.
     fn small_data(&mut self) {
         for nodes in &self.lanes.units {
             let reads = |at: &&usize| self.spaces[**at] == Space::Gpu && self.net.nodes[**at].entry.small.is_some();

@@ -1,6 +1,6 @@
 //! The planner: turns a checked graph and a profile into a plan.
 //!
-//! Each step is a file whose header explains it. A step passes plain data to the next, and no step looks back:
+//! Each step is a file whose header explains the step. Each step passes plain data to the later steps:
 //!
 //! 1. `negotiate` fixes formats, sizes and rates and inserts converters; the result is the `net`. `shape` evaluates the
 //!    rules of outputs.
@@ -10,7 +10,7 @@
 //! 5. `cost` prices nodes, passes and transfers.
 //! 6. `fuse` determines which wires may be fused and what fusing saves.
 //! 7. `place` chooses a space for each node by a minimum cut (`cut`).
-//! 8. `layout` forms fusion groups and transfers, and sums up their cost.
+//! 8. `layout` forms fusion groups and transfers, and sums up the cost of the plan.
 //! 9. `lanes` assigns lanes, segments and the depth of each link.
 //! 10. `memory` counts the bytes that the pools need.
 //! 11. `advise` writes the warnings.
@@ -91,7 +91,7 @@ struct Planner<'a> {
     graph: &'a Graph,
     profile: &'a Profile,
     options: &'a RunOptions,
-    /// The user's placement options, or those of an alternative that the plan is compared with.
+    /// The user's placement options, or the placement options of an alternative with which the plan is compared.
     orders: Orders,
     budgets: Budgets,
 }

@@ -1,11 +1,11 @@
 //! Step 1: negotiates formats, sizes and rates along every link and inserts converters between different formats.
 //!
-//! Handlers are visited in running order. Each output gets its content from rules over settings and the lead input. If
-//! a consumer does not accept the format of an output, a converter is inserted. All consumers of the output that need
-//! the same format share one converter. A consumer that accepts the output's format gets no converter.
+//! Handlers are visited in running order. The content of each output follows from rules over the settings and the lead
+//! input. If a consumer does not accept the format of an output, a converter is inserted. All consumers of the output
+//! that need the same format share one converter. A consumer that accepts the output's format gets no converter.
 //!
 //! Formats are fixed before anything is priced. The result does not depend on costs or pins, so that placement can be
-//! exact. Memory spaces are left to placement.
+//! exact. Placement chooses the memory spaces.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +49,8 @@ struct Negotiation<'g> {
     converters: BTreeMap<(usize, usize, Format), usize>,
     taken: BTreeSet<&'g str>,
     next_converter: usize,
-    /// The formats that each handler's lead input prefers, seen through handlers that pass formats on.
+    /// The formats that each handler's lead input prefers. If a handler passes formats on, its consumers' preferences
+    /// count too.
     wanted: Vec<Caps>,
     incoming: Vec<Vec<usize>>,
     outgoing: Vec<Vec<usize>>,
@@ -103,14 +104,14 @@ impl<'g> Negotiation<'g> {
         Ok(())
     }
 
-    /// The node and output that feed a link: the producer, or a converter after it.
+    /// The node and output that feed a link: the producer, or a converter after the producer.
     fn feed(&mut self, link: usize) -> Result<(usize, usize), NoPlan> {
         let graph = self.graph;
         let link = &graph.links()[link];
         let (from, consumer) = (self.node_of[link.from], &graph.handlers()[link.to]);
         let content = self.net.nodes[from].outputs[link.output].clone();
         let media = consumer.entry.inputs[link.input].media;
-        // Placement settles spaces, so both ends are compared as if they had all spaces in common.
+        // Placement chooses the spaces later, so here both ends allow every space.
         let offered = anywhere(Media::exactly(&content));
         let accepted = anywhere(accepts(media));
         let missed = offered.explain(&accepted);
@@ -172,8 +173,8 @@ impl<'g> Negotiation<'g> {
         node
     }
 
-    /// Applies the user's policy of a link also to the wire before the link's converter. If several links share that
-    /// wire, the policy that loses the fewest frames applies.
+    /// The policy that the user set on a link also applies to the wire before the link's converter. If several links
+    /// share that wire, the policy that loses the fewest frames applies.
     fn keep_policy(&mut self, converter: usize, requested: Option<Policy>) {
         let wire = self.net.nodes[converter].inputs[0].expect("a converter was wired when it was made");
         let wire = &mut self.net.wires[wire];
@@ -276,8 +277,8 @@ fn anywhere(media: Media) -> Caps {
     Caps::one(SpaceSet::ALL, media)
 }
 
-/// The formats that each handler's lead input prefers. These are the formats that the input accepts. If the handler
-/// passes formats on, they are narrowed to the formats that its consumers prefer.
+/// The formats that each handler's lead input prefers: the formats that the input accepts. If the handler passes
+/// formats on, only those formats remain that its consumers prefer as well, unless none would remain.
 fn wanted(graph: &Graph) -> Vec<Caps> {
     let own = |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media)));
     let mut wanted: Vec<Caps> = graph.handlers().iter().map(own).collect();
@@ -324,7 +325,8 @@ pub(super) fn accepts(media: PortMedia) -> Media {
 
 fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &str) -> String {
     match (missed, media, content.frame()) {
-        // Converters are inserted automatically, so if sizes differ too, only the size needs a fix.
+        // Converters are inserted automatically, so if both the formats and the sizes differ, the user only has to
+        // correct the size.
         (missed, PortMedia::Video { width, height, .. }, Some(frame)) if missed.contains(&Dimension::Size) => {
             let size = format!(
                 "{}x{}",

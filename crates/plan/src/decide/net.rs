@@ -24,7 +24,7 @@ pub(super) struct NetNode<'g> {
     pub kernel: Option<KernelDesc>,
     /// True if the settings ask for the format that the input already has.
     pub untouched: bool,
-    /// Bytes of its small data, if a file determines them.
+    /// Bytes of the node's small data, if they depend on a file.
     pub small_bytes: Option<u64>,
     /// Index of the lead input.
     pub lead: usize,
@@ -52,7 +52,7 @@ pub(super) struct Wire {
 }
 
 impl NetNode<'_> {
-    /// True if its output frame is its input frame.
+    /// True if the node passes on its input frame as its output frame.
     pub fn passes_on(&self) -> bool {
         let control = self.entry.family == Family::Control && self.entry.transfer.is_none();
         (control || self.untouched) && !self.inputs.is_empty()
@@ -105,12 +105,12 @@ impl Net<'_> {
         (work.class, units)
     }
 
-    /// The space in which a node needs its inputs if it runs in `space`.
+    /// The space in which a node needs its inputs if the node runs in `space`.
     pub fn space_in(&self, node: usize, space: Space) -> Space {
         self.nodes[node].entry.transfer.map_or(space, TransferDirection::from)
     }
 
-    /// The space of a node's outputs if it runs in `space`.
+    /// The space of a node's outputs if the node runs in `space`.
     pub fn space_out(&self, node: usize, space: Space) -> Space {
         self.nodes[node].entry.transfer.map_or(space, TransferDirection::to)
     }

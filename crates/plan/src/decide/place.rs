@@ -4,19 +4,20 @@
 //! the CPU side. The layout prices the result independently.
 //!
 //! The construction, per frame:
-//! - node v: s->v is the CPU cost of v and v->t its GPU cost, infinite for an excluded space;
+//! - node v: the capacity of s->v is the CPU cost of v, and that of v->t is the GPU cost of v; the cost in an excluded
+//!   space is infinite;
 //! - output u, with two vertices d and a of its own: u->d is the cost of a download and a->u the cost of an upload, and
 //!   for every consumer c, d->c and c->a are infinite, so that all consumers share one transfer in each direction;
 //! - fusible wire u->v: v's costs assume that the wire is fused, and breaking the wire costs v's saving on the side
 //!   where v ends up;
 //! - device work, with one vertex g: v->g is infinite for every node v that may run on the GPU, and g->t is the cost of
 //!   one submit;
-//! - an explicit transfer is pinned on both sides, so its cost is already paid and other consumers of the output use
-//!   the transfer for free.
+//! - an explicit transfer is pinned on both sides, so its cost is always paid, and the other consumers of the output
+//!   use the transfer for free.
 //!
-//! Two things differ from the construction in textbooks. A fusible wire has a cost if it is broken, and this cost
-//! depends on the side of its consumer, so the wire has a capacity in each direction. An explicit `upload` or
-//! `download` is pinned on both of its sides.
+//! Two things differ from the construction in textbooks. First, breaking a fusible wire has a cost, which depends on
+//! the side of the wire's consumer, so the wire has a capacity in each direction. Second, an explicit `upload` or
+//! `download` has its input on one side of the cut and its output on the other side.
 
 use crate::catalog::TransferDirection;
 use crate::words::{Space, SpaceSet};
@@ -32,7 +33,7 @@ const DEVICE: usize = 2;
 const FIRST: usize = 3;
 
 /// Chooses the space of every node. With `strict`, automatic transfers are forbidden; the caller has checked that a
-/// placement without them exists.
+/// placement without automatic transfers exists.
 pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: bool) -> Vec<Space> {
     let infinite = 1 + finite(costs);
     let mut network = Network::new(FIRST + net.nodes.len());
@@ -127,8 +128,8 @@ fn finite(costs: &Costs) -> u64 {
     pairs.chain(savings).chain(transfers).sum::<u64>() + costs.submit
 }
 
-/// The space of each node if nodes run in the preferred space wherever that is allowed. A plan is compared with these
-/// extremes.
+/// The space of each node if every node that may run in the preferred space runs there. A plan is compared with the two
+/// placements of this kind.
 pub(super) fn extreme(net: &Net<'_>, offered: &[SpaceSet], prefer: Space) -> Vec<Space> {
     (0..net.nodes.len())
         .map(|at| match net.nodes[at].entry.transfer {

@@ -19,7 +19,7 @@ pub(super) struct ShapeOf<'a> {
 }
 
 impl ShapeOf<'_> {
-    /// The content of the output; `choose` picks one of several declared formats.
+    /// The content of the output. If several formats are declared, `choose` picks a format.
     pub fn content(&self, output: &Output, choose: impl FnOnce(&[Format]) -> Format) -> Result<Content, ShapeProblem> {
         let rate = self.rate(output.rate)?;
         match output.media {
@@ -83,7 +83,7 @@ impl ShapeOf<'_> {
                     return Ok(size);
                 }
                 Err(ShapeProblem {
-                    problem: format!("{size} at {x},{y} does not lie within the {from} it is cut from"),
+                    problem: format!("{size} at {x},{y} does not lie within the {from} of the input"),
                     fix: format!("choose {x_key}, {y_key} and {size_key} within {from}"),
                 })
             }

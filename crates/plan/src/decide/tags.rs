@@ -4,7 +4,7 @@
 //! `keeps_lines` decides whether fields survive. The pixel aspect follows the size rule, so that the image keeps its
 //! displayed width and height. Tags reach sources and sinks through `Setup`; they change neither frames nor costs.
 //!
-//! Invariant: a lost tag is noted once per handler, and only if a sink would have written it into a header.
+//! Invariant: a lost tag is noted once per handler, and only if a sink would have written the tag into a header.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) fn tags(graph: &Graph, net: &Net<'_>) -> Tagged {
     tagged
 }
 
-/// For each node, whether a path of lead inputs connects it with a later sink that writes tags.
+/// For each node, true if a path of lead inputs leads from the node to a sink that writes tags.
 fn leads_to_header(net: &Net<'_>) -> Vec<bool> {
     let mut written = vec![false; net.nodes.len()];
     for at in (0..net.nodes.len()).rev() {
@@ -60,7 +60,7 @@ fn leads_to_header(net: &Net<'_>) -> Vec<bool> {
     written
 }
 
-/// The tags that a handler keeps of its lead input. Adds a note for a lost tag that would have been written.
+/// The tags of the lead input that a handler keeps. Adds a note for a lost tag that would have been written.
 fn kept_tags(
     node: &NetNode<'_>,
     tags: &Arc<StreamTags>,
@@ -115,13 +115,13 @@ fn mixes_fields_chroma(from: &FrameDesc, made: &FrameDesc) -> bool {
     from.format != made.format && (halves(from.format) || halves(made.format))
 }
 
-/// The pixel aspect after a handler; `None` if it is unknown there.
+/// The pixel aspect after a handler; `None` if the aspect is not known there.
 fn kept_aspect(node: &NetNode<'_>, aspect: PixelAspect, from: &FrameDesc, made: &FrameDesc) -> Option<PixelAspect> {
     let rule = node.entry.outputs.first()?.size;
     if aspect == PixelAspect::UNKNOWN || aspect == PixelAspect::SQUARE && node.inputs.len() > 1 {
         return Some(aspect);
     }
-    // Several images of different sizes are combined: the lead's pixel aspect does not apply to the others.
+    // Several images of different sizes are combined: the pixel aspect of the lead does not apply to the other images.
     if node.inputs.len() > 1 && !node.entry.equal_sizes {
         return None;
     }

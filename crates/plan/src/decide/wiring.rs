@@ -1,4 +1,4 @@
-//! Step 12: units, rings and the running order of each lane, as the engine creates them.
+//! Step 12: the units, the rings and the running order of each lane. The engine creates the same units and rings.
 //!
 //! Each fusion group, each handler without a group and each inserted transfer is one unit. An inserted transfer runs in
 //! the device lane, before the first unit that needs its upload or after the unit that produced its download. One
@@ -8,7 +8,7 @@
 //! upload, so that no frame is uploaded only to be dropped.
 //!
 //! Invariants: the rings of a link together have at least the link's depth. Consumers that share a transfer share the
-//! ring into it.
+//! ring into that transfer.
 
 use crate::catalog::TransferDirection;
 use crate::plan::{PlannedRing, Unit};
@@ -71,8 +71,8 @@ impl WiringBuilder<'_> {
     /// The unit that performs a transfer: the user's own `upload` or `download`, or a new unit.
     fn carrier(&mut self, transfer: usize, device: usize) -> usize {
         let (net, made) = (self.net, &self.layout.transfers[transfer]);
-        // The user's own handler is either the start of this transfer, after a transfer in the other direction, or one
-        // of its consumers.
+        // If the user's own handler performs the transfer, that handler is either the start of the transfer (after a
+        // transfer in the other direction) or one of its consumers.
         let is_own = |at: &usize| net.nodes[*at].entry.transfer == Some(made.direction);
         let mut ends = [made.from].into_iter().chain(made.wires.iter().map(|wire| net.wires[*wire].to));
         if let Some(own) = ends.find(is_own) {
@@ -82,7 +82,7 @@ impl WiringBuilder<'_> {
         }
         let order_of = |at: usize| self.order[self.lanes.unit_of[at]];
         self.order.push(match made.direction {
-            // Before its first consumer, or after its producer.
+            // An upload runs before its first consumer, and a download runs after its producer.
             TransferDirection::Up => made.wires.iter().map(|wire| order_of(net.wires[*wire].to) - 1).min().unwrap_or(0),
             TransferDirection::Down => order_of(made.from) + 1,
         });
@@ -100,7 +100,7 @@ impl WiringBuilder<'_> {
             let carried = self.lanes.unit_of[made.from] == carriers[transfer];
             made.wires.iter().filter(|wire| starts(wire) && !carried).for_each(|wire| crossed[*wire] = Some(transfer));
         }
-        // The ring into each transfer, shared by all its consumers.
+        // The ring into each transfer, which all consumers of the transfer share.
         let mut fed: Vec<Option<usize>> = vec![None; layout.transfers.len()];
         let mut rings_of = vec![Vec::new(); net.wires.len()];
         for wire in by_ends(net) {
@@ -114,7 +114,8 @@ impl WiringBuilder<'_> {
             let input = self.units[to].inputs.iter().position(|port| *port == end).unwrap_or(0);
             rings_of[wire] = match crossed[wire] {
                 None => vec![self.ring((from, output), (to, input), own, own.0)],
-                // The user's own transfer: the ring into it has the policy and depth of the link.
+                // The user's own handler performs the transfer: the ring into the handler has the policy and depth of
+                // the link.
                 Some(transfer) if carriers[transfer] == to => {
                     let ring = fed[transfer].unwrap_or_else(|| self.ring((from, output), (to, input), own, own.0));
                     fed[transfer] = Some(ring);
@@ -161,8 +162,8 @@ impl WiringBuilder<'_> {
         Some((self.net.wires[*wire].policy, self.lanes.depth[*wire]))
     }
 
-    /// Policy and depth before an upload. The policy is that of its consumers if they agree, otherwise lossless; the
-    /// depth is the largest depth of its consumers.
+    /// Policy and depth before an upload. If all links to the upload's consumers have the same policy, that policy
+    /// applies, otherwise `lossless` applies. The depth is the largest depth of these links.
     fn before_upload(&self, transfer: usize) -> (Policy, u32) {
         let wires = || {
             self.layout.transfers[transfer]

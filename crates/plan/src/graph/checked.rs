@@ -11,18 +11,18 @@ use super::spec::GraphSpec;
 pub struct Handler {
     pub name: String,
     pub entry: &'static Entry,
-    /// Includes the defaults of settings that are not given.
+    /// Includes the default of each setting that is not given.
     pub settings: SettingValues,
     pub on_error: OnError,
     /// Index of the lead input.
     pub lead: usize,
-    /// Only used with several inputs.
+    /// Only used if the handler has several inputs.
     pub until: Until,
     /// The result of probing, for a source.
     pub probed: Probed,
     /// The shader, for a handler made from a user's text.
     pub declared: Option<DeclaredShader>,
-    /// Bytes of its small data, if a file determines them.
+    /// Bytes of the handler's small data, if they depend on a file.
     pub small_bytes: Option<u64>,
 }
 
@@ -36,9 +36,9 @@ pub struct Link {
     pub to: usize,
     /// Index of the consumer's input.
     pub input: usize,
-    /// `None` if the user did not set it.
+    /// `None` if the user did not set a policy.
     pub policy: Option<Policy>,
-    /// `None` if the user did not set it.
+    /// `None` if the user did not set a depth.
     pub depth: Option<u32>,
 }
 
@@ -51,22 +51,22 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty spec to add handlers and links to; [`Graph::check`] turns it into a graph.
+    /// An empty spec to add handlers and links to; [`Graph::check`] turns the spec into a graph.
     pub fn builder() -> GraphSpec {
         GraphSpec::new()
     }
 
-    /// In the order they were written.
+    /// In the order in which the handlers were written.
     pub fn handlers(&self) -> &[Handler] {
         &self.handlers
     }
 
-    /// Ordered by their ends.
+    /// Ordered by the ends of the links.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// Indices of the handlers in running order: each after its producers.
+    /// Indices of the handlers in running order: each handler comes after its producers.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
@@ -87,17 +87,17 @@ impl Graph {
 }
 
 impl Handler {
-    /// The kernel of its shader or of its entry.
+    /// The kernel of the handler's shader, or of its entry if there is no shader.
     pub fn kernel(&self) -> Option<KernelDesc> {
         self.declared.as_ref().map(|declared| declared.kernel).or_else(|| self.entry.kernel.under(&self.settings))
     }
 
-    /// The names of its input ports.
+    /// The names of the handler's input ports.
     pub fn inputs(&self) -> impl Iterator<Item = &'static str> {
         self.entry.inputs.iter().map(|p| p.name)
     }
 
-    /// The names of its output ports.
+    /// The names of the handler's output ports.
     pub fn outputs(&self) -> impl Iterator<Item = &'static str> {
         self.entry.outputs.iter().map(|p| p.name)
     }

@@ -1,5 +1,5 @@
-//! Settings that a user's shader declares. This module asks the probe for the declared settings and checks the written
-//! settings against them.
+//! Settings that a user's shader declares. This module asks the probe for the declared settings and checks the settings
+//! that the user wrote against the declared settings.
 //!
 //! Invariant: afterwards every setting of a handler with a probed shader has a value of the declared type.
 

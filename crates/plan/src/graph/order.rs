@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 /// Returns an order of `0..count` in which every edge leads forward, and for each node the number of edges that the
-/// node still waits for. The order does not contain nodes on a cycle or after a cycle. For all other nodes the number
-/// is 0.
+/// node still waits for. The order does not contain nodes on a cycle or after a cycle. For all nodes in the order the
+/// number is 0.
 pub(crate) fn running_order(
     count: usize,
     edges: impl Iterator<Item = (usize, usize)> + Clone,

@@ -1,7 +1,7 @@
 //! `GraphSpec`: the graph as written in text, in TOML or with the builder. Nothing in the spec is checked yet.
 //!
-//! Invariants: two specs with the same content are equal, wherever in a text they were written. Links are always
-//! returned in the same order.
+//! Invariants: two specs with the same content are equal, even if their handlers are at different positions in a text.
+//! Links are always returned in the same order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -32,17 +32,17 @@ impl From<Range<usize>> for TextSpan {
 pub struct HandlerId(pub usize);
 
 impl HandlerId {
-    /// One of its outputs, to connect from.
+    /// One of the handler's outputs, from which a link can start.
     pub fn output(self, name: impl Into<String>) -> FromEnd {
         FromEnd(self.port(name))
     }
 
-    /// One of its inputs, to connect to.
+    /// One of the handler's inputs, at which a link can end.
     pub fn input(self, name: impl Into<String>) -> ToEnd {
         ToEnd(self.port(name))
     }
 
-    /// One of its ports, as an end of a link.
+    /// One of the handler's ports, as an end of a link.
     pub fn port(self, name: impl Into<String>) -> LinkEnd {
         LinkEnd { handler: self, port: Some(name.into()), place: TextSpan::default() }
     }
@@ -174,7 +174,7 @@ impl LinkSpec {
     }
 }
 
-/// A graph as written; [`Graph::builder`](super::Graph::builder) starts one in Rust.
+/// A graph as written; [`Graph::builder`](super::Graph::builder) starts a spec in Rust.
 ///
 /// ```
 /// use vramp_plan::{Graph, HandlerSpec};
@@ -215,7 +215,7 @@ impl GraphSpec {
         HandlerId(self.handlers.len() - 1)
     }
 
-    /// Links an output to an input. Existing plans do not include the new link.
+    /// Links an output to an input. A plan that was made before does not include the new link.
     pub fn connect(&mut self, from: impl Into<FromEnd>, to: impl Into<ToEnd>) -> &mut LinkSpec {
         self.links.push(LinkSpec {
             from: from.into().0,
@@ -227,22 +227,22 @@ impl GraphSpec {
         self.links.last_mut().expect("a link was just added")
     }
 
-    /// In the order they were written.
+    /// In the order in which the handlers were written.
     pub fn handlers(&self) -> &[HandlerSpec] {
         &self.handlers
     }
 
-    /// Ordered by their ends.
+    /// Ordered by the ends of the links.
     pub fn links(&self) -> Vec<&LinkSpec> {
         let mut links: Vec<&LinkSpec> = self.links.iter().collect();
         links.sort_by_cached_key(|l| l.key());
         links
     }
 
-    /// The name of every handler: its own name, or its kind with the first free number from 0.
+    /// The name of every handler: the name that it was given, or its kind followed by the first free number from 0.
     pub fn names(&self) -> Vec<String> {
-        // Default names count as taken too: the eleventh handler of kind `blur` and the first of kind `blur1` would
-        // both be called `blur10`.
+        // Default names count as taken too. Otherwise the eleventh handler of kind `blur` and the first handler of kind
+        // `blur1` would both be called `blur10`.
         let mut taken: BTreeSet<String> = self.handlers.iter().filter_map(|h| h.name.clone()).collect();
         let mut counters: BTreeMap<&str, usize> = BTreeMap::new();
         let mut names = Vec::with_capacity(self.handlers.len());
@@ -268,7 +268,7 @@ pub fn is_name(word: &str) -> bool {
     word.len() <= 64 && looks_like_name(word)
 }
 
-/// True if a word has the form of a name but any length, because default names can be longer than given names.
+/// True if a word has the form of a name. Any length is accepted, because default names can be longer than given names.
 pub(crate) fn looks_like_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))

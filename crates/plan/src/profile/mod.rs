@@ -1,9 +1,10 @@
 //! Profiles: the performance figures of a machine, from which costs are computed.
 //!
 //! A profile is read from TOML and written as TOML. The profiles of the shipped device classes are files next to the
-//! code. Calibration measures the figures, and `decide` uses them.
+//! code. Calibration measures the figures of a machine, and `decide` computes costs from the figures.
 //!
-//! Invariants: every figure is finite and above zero. A shipped figure has an origin, or a reason if it is an estimate.
+//! Invariants: every figure is finite and above zero. Every figure that ships with vramp has an origin, or a reason if
+//! the figure is an estimate.
 
 mod figure;
 mod shipped;
@@ -19,8 +20,8 @@ use crate::catalog::{Class, SettingValues};
 pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
 
-/// Minimum pixels per band of rows. With fewer pixels, waking another thread takes about as long as computing these
-/// pixels.
+/// Minimum pixels per band of rows. Waking a thread takes about as long as computing this many pixels, so that smaller
+/// bands gain nothing.
 pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
 /// The rates, latencies, bandwidths and limits of a machine.
@@ -50,7 +51,8 @@ pub struct CpuProfile {
     pub memory_gb_s: Figure,
     /// Memory that pools may use.
     pub memory_bytes: Figure,
-    /// Cost of one more kernel per frame: its call, its parameters, and waking threads for its rows.
+    /// Cost of one more kernel per frame: calling the kernel, preparing its parameters, and waking threads for its
+    /// rows.
     pub call_us: Figure,
     /// Million units of work per second, by class.
     pub rates: Rates,
@@ -85,9 +87,9 @@ pub struct GpuProfile {
 }
 
 /// Million units of work per second: one figure per [`Class`], and a figure for each handler that was measured
-/// separately. On the host, [`Class::Codec`] and [`Class::Move`] are figures of one thread, because such handlers run
-/// on one thread. The other figures are those of all threads together, and a handler without a kernel gets one thread's
-/// share.
+/// separately. On the host, the figures of [`Class::Codec`] and [`Class::Move`] are rates of one thread, because such
+/// handlers run on one thread. All other figures are rates of all threads together; a handler without a kernel runs at
+/// the rate of one thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {

@@ -1,7 +1,7 @@
 //! Kernel variants of a device: workgroup size and pixels per invocation, for each class of kernels.
 //!
-//! Calibration finds the best variant; the kernels crate uses it to compose kernels. A missing variant defaults to the
-//! variant that every device supports.
+//! Calibration finds the best variant, and the kernels crate composes kernels for this variant. A missing variant
+//! defaults to the variant that every device supports.
 
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use super::{CpuProfile, Figure, FigureOrigin, GpuProfile, Limits, Profile, Rates
 use crate::catalog::Class;
 
 impl Profile {
-    /// The profile as TOML. The name is not part of it.
+    /// The profile as TOML. The text does not contain the profile's name.
     pub fn write(&self) -> String {
         let mut out = format!("about = {}\n\n[cpu]\n", quoted(&self.about));
         let CpuProfile { threads, cache_bytes, cache_gb_s, memory_gb_s, memory_bytes, call_us, rates } = &self.cpu;

@@ -44,7 +44,8 @@ pub(super) fn handler_label(plan: &Plan, handler: usize) -> String {
     format!("{}{}", handler.name, if handler.inserted { " (inserted)" } else { "" })
 }
 
-/// The label of a link: its content, the input port if it is not `video`, and policy and depth if the depth is not 0.
+/// The label of a link: its content, the input port if this port is not `video`, and the policy and depth if the depth
+/// is not 0.
 pub(super) fn link_label(link: &PlannedLink) -> String {
     let port = if link.to.port == "video" { String::new() } else { format!("{}: ", link.to.port) };
     let depth = if link.depth == 0 { String::new() } else { format!(", {} {}", link.policy, link.depth) };

@@ -1,7 +1,7 @@
 //! A plan as JSON, with the keys that the command line's manual documents.
 //!
-//! Invariants: every key is present, with the value `null` if it does not apply. Lists keep the plan's order. Times in
-//! ms keep every digit of their nanoseconds.
+//! Invariants: every key is present; a key that does not apply has the value `null`. Lists keep the plan's order. Times
+//! in ms keep every digit of their nanoseconds.
 
 use serde::Serialize;
 

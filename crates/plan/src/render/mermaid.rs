@@ -1,4 +1,4 @@
-//! A plan as a Mermaid flowchart, for pages that render it inline. `drawing` chooses the content.
+//! A plan as a Mermaid flowchart, for pages that render Mermaid inline. `drawing` chooses the content.
 //!
 //! Invariant: ids are made from indices, so that no name can be a Mermaid keyword.
 

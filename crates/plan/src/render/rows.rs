@@ -1,6 +1,7 @@
 //! The rows of the text form: one row for each fusion group and for each handler without a group.
 //!
-//! Invariants: a row comes after every row that feeds it. Each transfer is shown before the first row that it serves.
+//! Invariants: a row comes after every row that feeds it. Each transfer is shown before the first row that needs its
+//! frames.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +63,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
         }
     }
     for (r, transfer) in plan.transfers.iter().enumerate() {
-        // A `download` is itself on the device, so its transfer is shown after its own row and before the next one.
+        // A `download` is itself on the device, so its transfer is shown between its own row and the next row.
         let place = |h: usize| row_of[h] + usize::from(plan.handlers[h].space != transfer.direction.to());
         let first = transfer.to.iter().map(|at| place(at.handler)).min();
         if let Some(first) = first.map(|at| at.min(rows.len() - 1)) {

@@ -161,7 +161,8 @@ impl TextPage {
         if self.colour { format!("\x1b[{code}m{words}\x1b[0m") } else { words.to_owned() }
     }
 
-    /// Dims the words but not the padding. An escape code after trailing spaces would keep these spaces in the line.
+    /// Dims the words but not the padding. Trailing spaces are removed from a line, but spaces before an escape code
+    /// would stay.
     fn dim(&self, padded: &str) -> String {
         let words = padded.trim();
         if words.is_empty() { padded.to_owned() } else { padded.replacen(words, &self.paint(DIM, words), 1) }

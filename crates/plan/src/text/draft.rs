@@ -1,9 +1,10 @@
-//! The draft of a graph: handlers and links as the readers of both text forms find them, before references are
+//! The draft of a graph: the handlers and links that a reader of either text form has found, before references are
 //! resolved.
 //!
 //! The draft handles what both text forms have in common: names, `on-error`, duplicate settings, references and limits.
 //!
-//! Invariants: names are unique. References are resolved after all names are known, so they may point forward.
+//! Invariants: names are unique. References are resolved after all names are known, so a reference may stand before the
+//! handler that it names.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,8 +30,8 @@ pub(super) struct Reference<'a> {
     pub(super) name: &'a str,
     pub(super) port: Option<&'a str>,
     pub(super) at: Range<usize>,
-    /// The handler to use if no handler has this name. Its kind is unknown, so the word may have been one of its
-    /// values.
+    /// The handler before the reference, if the kind of that handler is unknown. If no handler has the name of the
+    /// reference, the word is taken as a value of that handler.
     pub(super) otherwise: Option<usize>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds a handler, or stops reading if there are too many.
+    /// Adds a handler, or stops reading if there are too many handlers.
     pub(super) fn add(&mut self, kind: &str, at: Range<usize>) -> Option<usize> {
         let most = GraphSpec::MAX_HANDLERS;
         if self.handlers.len() == most {
@@ -186,7 +187,7 @@ impl<'a> Draft<'a> {
         if self.handlers.is_empty() && self.links.is_empty() && self.mistakes.is_empty() {
             let end = self.text.len();
             let mistake = Mistake::new("there is no handler in this pipeline", "expected a handler");
-            self.report(mistake.at(Some(end..end)).help("a small one is `pattern ! null`"));
+            self.report(mistake.at(Some(end..end)).help("a small pipeline is `pattern ! null`"));
         }
         let mut spec = GraphSpec::new();
         for handler in std::mem::take(&mut self.handlers) {
@@ -228,8 +229,8 @@ struct NameBook<'s> {
 
 /// Maximum number of candidates shown for an unknown or ambiguous reference.
 const CANDIDATES_SHOWN: usize = 5;
-/// Maximum number of suggestions in one reading. Comparing words is the only step here whose time is not linear in the
-/// length of the text.
+/// Maximum number of suggestions in one reading. The search for the nearest word is the only step of reading whose time
+/// is not linear in the length of the text.
 const SUGGESTIONS: usize = 20;
 const COMPARISONS: usize = 1_000;
 

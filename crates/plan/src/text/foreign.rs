@@ -1,12 +1,13 @@
-//! Hints for users of `GStreamer` and ffmpeg: the vramp names of their elements, filters and settings.
+//! Hints for users of `GStreamer` and ffmpeg: the vramp names for the elements, filters and settings of these tools.
 //!
 //! There are tables for unknown kinds and unknown settings, and functions for values in another notation and for links
 //! or filter lists in another grammar. Each hint is one line for [`Mistake::help`](super::Mistake::help). An equivalent
-//! kind is suggested only if the catalogue has it. The tables name no kind that can be planned but not run.
+//! kind is suggested only if the catalogue has this kind. Kinds that vramp can plan but cannot run are not in the
+//! tables.
 
 use crate::catalog::{Catalog, Entry, ValueType};
 
-/// Words of other tools, the equivalent kind, and an example of it.
+/// Words of other tools, the equivalent kind, and an example of that kind.
 type Kinds = (&'static [&'static str], &'static str, &'static str);
 
 const KINDS: &[Kinds] = &[
@@ -71,30 +72,30 @@ const KINDS: &[Kinds] = &[
 const OTHERWISE: &[(&[&str], &str)] = &[
     (
         &["tee", "split"],
-        "an output can have several links, no handler is needed: `pattern name=a ! null; a. ! blur ! null`",
+        "an output can have several links, so no handler is needed: `pattern name=a ! null; a. ! blur ! null`",
     ),
     (&["queue", "queue2", "fifo"], "every link can queue: `!{queue depth=4}` instead of `!`"),
-    (&["capsfilter"], "there are no caps filters: `resize 640x480` sets the size, `convert i420` the format"),
+    (&["capsfilter"], "there are no caps filters: `resize 640x480` sets the size, and `convert i420` sets the format"),
     (
         &["v4l2src", "v4l2", "avfvideosrc", "ksvideosrc", "autovideosrc", "libcamerasrc"],
         "pipe a camera in: `ffmpeg -f v4l2 -i /dev/video0 -f yuv4mpegpipe - | vramp run 'y4m path=- ! ...'`",
     ),
     (
         &["filesrc", "uridecodebin", "decodebin", "decodebin3", "playbin", "movie", "ffmpeg"],
-        "`y4m` and `image` read files; decode others with ffmpeg: `ffmpeg -i FILE -f yuv4mpegpipe - | vramp run 'y4m path=- ! ...'`",
+        "`y4m` and `image` read files; decode files of other formats with ffmpeg: `ffmpeg -i FILE -f yuv4mpegpipe - | vramp run 'y4m path=- ! ...'`",
     ),
 ];
 
 /// Settings of other tools, the vramp kinds that they apply to (all if empty), the equivalent setting, and the hint.
 const SETTINGS: &[(&[&str], &[&str], &str, &str)] = &[
     (&["radius", "strength", "amount"], &["blur"], "sigma", "use `sigma`; it is about a third of the radius"),
-    (&["radius"], &["boxblur"], "size", "`size` is the side of the square, twice the radius plus one"),
+    (&["radius"], &["boxblur"], "size", "`size` is the side of the square, which is twice the radius plus one"),
     (&["location", "filename", "file", "src", "uri", "url"], &[], "path", "the file is `path=FILE`"),
     (
         &["width", "height", "w", "h"],
         &[],
         "size",
-        "both sides are one setting: `size=WIDTHxHEIGHT`, such as size=1280x720",
+        "width and height are one setting: `size=WIDTHxHEIGHT`, such as size=1280x720",
     ),
     (&["framerate", "rate", "r"], &[], "fps", "the rate is `fps`, such as fps=30"),
     (&["num-buffers", "count", "n"], &[], "frames", "the number of frames is `frames`"),
@@ -150,7 +151,7 @@ pub(crate) fn value(text: &str, value: ValueType, entry: &Entry) -> Option<Strin
         let factor = percent.trim().parse::<f64>().ok().filter(|p| p.is_finite() && *p > 0.0).map(|p| p / 100.0);
         return Some(match (factor, entry.setting("scale")) {
             (Some(factor), Some(_)) => format!("a size is in pixels; use `scale={factor}` for {text}"),
-            _ => "a size is in pixels, there are no percentages".to_owned(),
+            _ => "a size is in pixels, not in percent".to_owned(),
         });
     }
     let (width, height) = text.split_once([':', '*', 'X', ','])?;
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hint_names_only_kinds_of_the_catalogue() {
+    fn an_equivalent_kind_is_suggested_only_if_the_catalogue_has_it() {
         static RESIZE: Entry = Entry { name: "resize", example: "resize ! null", ..Entry::FILTER };
         let catalog = Catalog::of([&RESIZE]).unwrap();
         assert_eq!(kind("scale", &catalog).as_deref(), Some("vramp has `resize` for this: `resize 640x480`"));
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn sizes_in_other_notations_are_rewritten() {
         for (text, hint) in [
-            ("50%", Some("a size is in pixels, there are no percentages")),
+            ("50%", Some("a size is in pixels, not in percent")),
             ("640:480", Some("write `640x480`")),
             ("640*480", Some("write `640x480`")),
             ("iw:ih", None),

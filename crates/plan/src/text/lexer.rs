@@ -1,8 +1,8 @@
 //! The lexer: turns the text of a pipeline into words, settings, links and separators.
 //!
 //! The lexer handles quoting, escapes, comments and line ends. It does not know kinds or names: `blur` and `2.5` are
-//! both words. It works on winnow's located stream and does its own error recovery, because one mistake must not hide
-//! the next.
+//! both words. The lexer works on winnow's located stream and recovers from mistakes itself, because one mistake must
+//! not hide the next mistake.
 //!
 //! Invariant: every token except the last is at least one byte long, and no token is read twice, so lexing ends.
 
@@ -20,7 +20,7 @@ use super::{MAX_DEPTH, MAX_MISTAKES, Mistake};
 pub(super) enum Lexeme<'a> {
     /// A bare word: a kind, a reference or a bare value.
     Word(&'a str),
-    /// `key=value`; `reported` is true if a mistake about it was already reported.
+    /// `key=value`; `reported` is true if a mistake in this setting was already reported.
     Setting { key: &'a str, key_at: Range<usize>, value: Option<(Cow<'a, str>, Range<usize>)>, reported: bool },
     /// Text in quotes.
     Quoted(Cow<'a, str>),
@@ -28,7 +28,7 @@ pub(super) enum Lexeme<'a> {
     Link { policy: Option<Policy>, depth: Option<u32> },
     /// `;`, or a line end that is not next to a link.
     Separator,
-    /// The end of the text; returned on every further call.
+    /// The end of the text. Every further call returns it again.
     End,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct LexToken<'a> {
     pub(super) at: Range<usize>,
 }
 
-/// Yields tokens one by one. They are never collected, because a text can have millions of tokens.
+/// Yields tokens one by one. The tokens are never collected, because a text can have millions of tokens.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     input: LocatingSlice<&'a str>,
@@ -82,7 +82,8 @@ impl<'a> Lexer<'a> {
         std::mem::take(&mut self.mistakes)
     }
 
-    /// A bare word or a setting. Text before `=` is a key only if it looks like one: `in/a=b.png` is a word.
+    /// A bare word or a setting. Text before `=` is a key only if all its characters may occur in keys: `in/a=b.png` is
+    /// a word.
     fn word(&mut self) -> Lexeme<'a> {
         let before = self.input.checkpoint();
         let start = self.position();
@@ -105,7 +106,7 @@ impl<'a> Lexer<'a> {
             self.report(Mistake::new("nothing before `=`", expected).at(Some(at)));
         } else if value.is_none() {
             let mistake = Mistake::new(format!("`{shown}=` has no value"), "expected a value right after `=`");
-            self.report(mistake.at(Some(at)).help(format!("write {shown}=\"\" for an empty one")));
+            self.report(mistake.at(Some(at)).help(format!("write {shown}=\"\" for an empty value")));
         } else if spaced {
             let mistake = Mistake::new("space around `=`", "expected `key=value` without spaces");
             self.report(mistake.at(Some(at)).help("quote text that contains spaces or `=`"));
@@ -196,8 +197,8 @@ impl<'a> Lexer<'a> {
             let word_start = self.position();
             let word = self.take_while(|c| in_word(c) && c != '}');
             let at = word_start..self.position();
-            // Without the closing brace, a word is an option only if it cannot be anything else. The next item starts
-            // after the options.
+            // If the closing brace is missing, a word is read as an option only if the word cannot be a handler. The
+            // first word that is not an option is left for the next token.
             let option = closed || count == 0 && word.parse::<Policy>().is_ok() || word.starts_with("depth=");
             if word.is_empty() || !option {
                 self.input.reset(&before);
@@ -249,7 +250,7 @@ impl<'a> Lexer<'a> {
             self.report(mistake.at(Some(at)));
             return None;
         };
-        // A sign is not part of the grammar, although Rust would parse it.
+        // A sign is not part of the grammar, although Rust's parser accepts a sign.
         let depth = number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse().ok()).flatten();
         let depth = depth.filter(|n| (1..=MAX_DEPTH).contains(n));
         if depth.is_none() {

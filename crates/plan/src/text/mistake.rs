@@ -48,7 +48,7 @@ impl Mistake {
         self
     }
 
-    /// Suggests the nearest known name, if there is one.
+    /// Suggests the nearest known name, if a known name is similar.
     #[must_use]
     pub fn nearest(self, name: Option<&str>) -> Mistake {
         match name {
@@ -58,7 +58,7 @@ impl Mistake {
     }
 }
 
-/// A text and the name that messages use for it.
+/// A text and the name that messages use for the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
     /// A file name, or `pipeline` for text given directly.
@@ -71,7 +71,8 @@ impl SourceText {
         SourceText { name: name.into(), text: text.into() }
     }
 
-    /// Shows a span with a caret and these words below it. Used for errors that are found only after reading.
+    /// Shows a span of the text, with a caret and these words below the span. Used for errors that are found only after
+    /// reading.
     pub fn show(&self, place: &Range<usize>, words: &str, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[Group::with_level(Level::ERROR).element(self.snippet(place, words))])
@@ -125,9 +126,9 @@ impl Mistakes {
     }
 }
 
-/// The lines around a span, cut to a readable length, the number of the first line, and the span within these lines.
-/// Any input gives a valid result: a pipeline can be one line of a megabyte, and a span can belong to a text that has
-/// changed since.
+/// Returns the lines around a span, cut to a readable length, the number of the first of these lines, and the position
+/// of the span within these lines. Any input gives a valid result: a pipeline can be one line of a megabyte, and a span
+/// can belong to a text that has changed since.
 fn window<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, usize, Range<usize>) {
     let floor = |mut at: usize| {
         at = at.min(text.len());

@@ -34,7 +34,7 @@ pub struct ParsedGraph {
     pub mistakes: Vec<Mistake>,
 }
 
-/// Longer texts are refused without reading them.
+/// A longer text is refused and not read.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 /// The maximum number of links in a text: enough for two links into each of eight inputs of every handler.
 const MAX_LINKS: usize = 16 * GraphSpec::MAX_HANDLERS;

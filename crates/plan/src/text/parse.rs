@@ -1,7 +1,7 @@
 //! The parser of the pipeline grammar: turns tokens into chains of handlers, references and links.
 //!
 //! Unknown kinds, keys and values are accepted here; the checker refuses them and suggests the nearest name. After a
-//! mistake the parser continues with what is certain, so that one mistake gives one message.
+//! mistake the parser keeps only what it is certain of, so that one mistake gives one message.
 //!
 //! Invariant: the parser takes one step per token.
 
@@ -68,9 +68,9 @@ struct TextReader<'a> {
     ahead: LexToken<'a>,
     kinds: BTreeMap<&'static str, KindPorts>,
     draft: Draft<'a>,
-    /// The last item of this chain.
+    /// The last handler or reference of the current chain.
     item: Option<ChainItem<'a>>,
-    /// True if that item has a link on its left.
+    /// True if there is a link before `item`.
     linked: bool,
     link: Option<Pending<'a>>,
 }
@@ -197,14 +197,14 @@ impl<'a> TextReader<'a> {
         self.link = Some(Pending { from, policy, depth, at });
     }
 
-    /// Reports a link in another tool's notation and reads it as `!`.
+    /// Reports a link in another tool's notation and treats that link as `!`.
     fn foreign_link(&mut self, word: &str, at: Range<usize>) {
         let mistake = Mistake::new(format!("`{word}` is not a link"), "expected `!`").at(Some(at.clone()));
         self.draft.report(mistake.help("link handlers with `!`: `pattern ! blur ! null`"));
         self.link(None, None, at);
     }
 
-    /// Begins an item with a kind or a reference, after a link or at the start of a chain.
+    /// Begins a handler or a reference, after a link or at the start of a chain.
     fn begin(&mut self, word: &'a str, at: Range<usize>, otherwise: Option<usize>) {
         if self.item.is_some() {
             self.end_chain();
@@ -244,7 +244,7 @@ impl<'a> TextReader<'a> {
 
     fn no_settings(&mut self, at: Range<usize>) {
         let mistake = Mistake::new("a reference takes no settings", "expected a link or the end of the chain");
-        self.draft.report(mistake.at(Some(at)).help("set them on the handler itself"));
+        self.draft.report(mistake.at(Some(at)).help("write the settings after the handler itself"));
     }
 
     /// Reports a value that the handler cannot take. An unknown kind is reported elsewhere; its values are ignored.

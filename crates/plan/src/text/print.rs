@@ -27,8 +27,8 @@ pub(super) fn printed_policy(link: &LinkSpec) -> Option<Policy> {
 
 fn print(spec: &GraphSpec, out: &mut String) -> fmt::Result {
     let handlers = spec.handlers();
-    // For each handler, the link from the handler before it, which is printed in their chain. Of several such links,
-    // only the first.
+    // For each handler, the link from the previous handler, which is printed inside a chain. If there are several such
+    // links, only the first link is printed there.
     let mut into: Vec<Option<&LinkSpec>> = vec![None; handlers.len()];
     let mut others = Vec::new();
     for link in spec.links() {
@@ -90,14 +90,14 @@ fn print_link(link: &LinkSpec, out: &mut String) -> fmt::Result {
 }
 
 fn print_ref(names: &[String], end: &LinkEnd, out: &mut String) -> fmt::Result {
-    // A handler id from another graph has no name here. The checker reports it; printing must not panic.
+    // A handler id from another graph has no name here. The checker reports such an id; printing must not panic.
     let name = names.get(end.handler.0).map_or("?", String::as_str);
     write!(out, "{name}.{}", end.port.as_deref().unwrap_or_default())
 }
 
 fn print_value(value: &str, out: &mut String) {
     let special = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '!' | ';' | '"');
-    // A `#` here would not start a comment, but looks like one.
+    // A `#` at the start of a value would not start a comment, but would look like a comment.
     if !value.is_empty() && !value.starts_with('#') && !value.contains(special) {
         out.push_str(value);
         return;

@@ -162,7 +162,7 @@ impl<'a> TomlReader<'a> {
         let Some((word, at)) = self.required(link, table, key, "a link") else {
             return ChainItem::Broken;
         };
-        // A plain name means `name.`: after `from` and `to` it cannot be anything else.
+        // A plain name means `name.`: after `from` and `to` a word can only be the name of a handler.
         let reference = Reference::read(word, at.clone()).or_else(|| Reference::whole(word, at.clone()));
         reference.map_or_else(
             || {

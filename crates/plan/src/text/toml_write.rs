@@ -1,6 +1,6 @@
 //! Prints a graph as TOML, with handlers and links in the graph's order.
 //!
-//! Invariant: a value is written as a number, boolean or list only if reading it gives the same text.
+//! Invariant: a value is written as a number, boolean or list only if reading the TOML gives the same text.
 
 use std::fmt::{self, Write};
 

@@ -1,10 +1,10 @@
-//! Capability sets, which describe what a port can carry, and the operations on them: intersection, union, fixation
-//! (the choice of one point) and the explanation of an empty intersection.
+//! Capability sets, which describe what a port can carry, and the operations on these sets: intersection, union,
+//! fixation (the choice of one point) and the explanation of an empty intersection.
 //!
 //! This module only reports the dimensions in which two ports are incompatible; negotiation inserts the converters.
 //!
-//! Invariants: a set stands for the points that it contains, each a content in a space, and every operation is defined
-//! by these points. No result depends on the order in which alternatives were given.
+//! Invariants: a set stands for the points that it contains. A point is a content in a space, and every operation is
+//! defined by these points. No result depends on the order in which alternatives were given.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -85,7 +85,7 @@ pub enum Media {
         formats: BTreeSet<Format>,
         width: Interval<u32>,
         height: Interval<u32>,
-        /// `None` means any rate, including an unknown one.
+        /// `None` means any rate, including an unknown rate.
         rate: Option<Interval<Rate>>,
     },
     Tensor {
@@ -179,7 +179,7 @@ impl Cap {
             }
     }
 
-    /// The intersection of two alternatives, or every dimension in which they are incompatible.
+    /// The intersection of two alternatives, or every dimension in which the two are incompatible.
     fn meet(&self, other: &Cap) -> Result<Cap, Vec<Dimension>> {
         let mut missed = Vec::new();
         let spaces = self.spaces.intersect(other.spaces);
@@ -348,8 +348,8 @@ impl Caps {
         self.0.iter().any(|c| c.contains(space, content))
     }
 
-    /// The dimensions in which the two sets are incompatible, for the closest pair of alternatives. Empty exactly if
-    /// the sets intersect. If one of the sets is empty, the result is [`Dimension::PortType`].
+    /// The dimensions in which the two sets are incompatible, for the closest pair of alternatives. The list is empty
+    /// exactly if the sets intersect. If one of the sets is empty, the result is [`Dimension::PortType`].
     pub fn explain(&self, other: &Caps) -> Vec<Dimension> {
         let mut closest: Option<Vec<Dimension>> = None;
         for (a, b) in self.pairs(other) {

@@ -1,6 +1,6 @@
 //! The content of a link: a frame, a tensor or plain data, with its size in bytes.
 //!
-//! A description is complete: only the rate may be unknown. [`Caps`](super::Caps) describe what a port could carry.
+//! Of a link's content, only the rate may be unknown. [`Caps`](super::Caps) describe what a port could carry.
 
 use std::fmt;
 
@@ -90,7 +90,7 @@ pub enum Content {
     Video(FrameDesc),
     /// Arrays of numbers.
     Tensor(TensorDesc),
-    /// Small values in host memory: detections, text, events. They never need a transfer.
+    /// Small values in host memory: detections, text, events. Such values never need a transfer.
     Data {
         /// Items per second; `None` if unknown.
         rate: Option<Rate>,

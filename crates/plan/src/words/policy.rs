@@ -10,9 +10,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// Keeps the newest frame; older ones are counted as dropped.
+    /// Keeps the newest frame; older frames are counted as dropped.
     Latest,
-    /// Bounded; drops the oldest frame and counts it.
+    /// Bounded; drops the oldest frame and counts it as dropped.
     Queue,
     /// Bounded; the producer waits.
     Lossless,
@@ -44,7 +44,7 @@ pub enum OnError {
     /// The run ends with the error.
     #[default]
     Stop,
-    /// The frame is counted as failed and the run continues with the next one.
+    /// The frame is counted as failed and the run continues with the next frame.
     Skip,
     /// The handler processes the frame once more; after a second failure the frame is skipped.
     Retry,

@@ -67,7 +67,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate `num / den`, reduced; `None` if either is zero.
+    /// The rate `num / den`, reduced; `None` if `num` or `den` is zero.
     pub const fn new(num: u32, den: u32) -> Option<Rate> {
         if num == 0 || den == 0 {
             return None;

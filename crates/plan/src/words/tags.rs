@@ -1,9 +1,9 @@
 //! Tags: the properties in a stream's header besides size, rate and format.
 //!
-//! Chroma siting, interlacing, pixel aspect and comments are values here. `decide` determines from an entry which of
-//! these tags a handler keeps.
+//! Chroma siting, interlacing, pixel aspect and comments are values here. `decide` determines from a handler's entry
+//! which of these tags the handler keeps.
 //!
-//! Invariant: tags describe a stream, not a frame; they never change how a frame is stored.
+//! Invariant: tags describe a stream, not a frame; tags never change how a frame is stored.
 
 /// The position of the chroma samples of a 4:2:0 frame among its luma samples.
 ///
@@ -74,8 +74,8 @@ fn common_divisor(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The properties of a stream's header besides size, rate and format; a property is `None` if the header does not have
-/// it.
+/// The properties of a stream's header besides size, rate and format; a property that the header does not have is
+/// `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct StreamTags {
     pub interlacing: Option<Interlacing>,

@@ -19,8 +19,8 @@ pub(super) struct Retained {
     picked: u64,
     /// True if only the newest frame of an input is kept, and the input is not the lead.
     pub(super) newest_only: bool,
-    /// True if the frames are only in rings of the device lane. Such rings never fill, because their consumer runs
-    /// first.
+    /// True if the frames are only in rings of the device lane. Such a ring never fills, because its consumer runs
+    /// before its producer.
     pub(super) takes_turns: bool,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Waits<'a> {
     layout: &'a UnitLayout,
     lanes: &'a LaneAssignment,
     batch: u64,
-    /// True for the minimum: one frame at a time, and links hold no more than they must.
+    /// True if the minimum is counted: one frame at a time, and no more frames in a link than necessary.
     least: bool,
-    /// True if a node may have to keep its frame because a consumer waits.
+    /// For each node, true if the node may have to keep its frame because a consumer waits.
     may_wait: Vec<bool>,
-    /// For each node that passes frames on, the frames kept by the node and after it. The first count is for frames
-    /// from the same lane, the second for frames from another lane.
+    /// For each node that passes frames on, the frames that the node and the nodes after it keep. The first count
+    /// applies if the frames come from the same lane, the second count if they come from another lane.
     after: Vec<[Retained; 2]>,
 }
 
@@ -114,14 +114,15 @@ impl<'a> Waits<'a> {
         match self.layout.transfer_of[wire].map(|transfer| &self.layout.transfers[transfer]) {
             None if self.lanes.depth[wire] == 0 => self.inline(wire, false),
             None => self.across(wire),
-            // Frames wait on the host. Frames that are already recorded wait there until the recording is played.
+            // Frames wait on the host. Frames of an upload that is already recorded stay on the host until the
+            // recording is played.
             Some(transfer) if transfer.direction == TransferDirection::Up => {
                 let depth = transfer.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
                 let hand = if self.least { 0 } else { self.batch };
                 let lossy = transfer.wires.iter().all(|w| !self.is_lossless(*w));
                 Waits::ring(depth, hand, lossy)
             }
-            // A download copies the frame, so its device memory is free when the submission finishes.
+            // A download copies the frame, so the frame's device memory is free when the submission finishes.
             Some(_) => Retained::default(),
         }
     }
@@ -137,8 +138,8 @@ impl<'a> Waits<'a> {
     }
 
     /// Frames in a ring between two lanes, plus the `hand` frames that the consumer has taken from the ring. In a
-    /// lossless ring the frame being written already has a slot. In any other ring this frame replaces the oldest, and
-    /// the frames that the consumer has taken may be much older.
+    /// lossless ring the frame being written already has a slot. In any other ring the frame being written replaces the
+    /// oldest frame, and the frames that the consumer has taken may be much older.
     fn ring(depth: u64, hand: u64, lossy: bool) -> Retained {
         let (newest, picked) = if lossy { (depth + 1, hand) } else { (depth + hand, 0) };
         Retained { newest, picked, ..Retained::default() }
@@ -166,7 +167,7 @@ impl<'a> Waits<'a> {
         Waits::ring(depth, hand, lossy)
     }
 
-    /// A wire within one segment; `fed` is true if its frames come from another lane.
+    /// Frames kept because of a wire within one segment; `fed` is true if the frames come from another lane.
     fn inline(&self, wire: usize, fed: bool) -> Retained {
         let link = &self.net.wires[wire];
         let (to, node) = (link.to, &self.net.nodes[link.to]);
@@ -178,13 +179,14 @@ impl<'a> Waits<'a> {
             return Retained { newest: after.newest + waits, ..after };
         }
         if link.input != node.lead && node.inputs.len() > 1 {
-            // The frame is kept until a newer frame arrives, and that newer frame is made in the meantime.
+            // The frame is kept until a newer frame arrives, and that newer frame is computed while the older frame is
+            // still kept.
             return Retained { newest: if host { 2 } else { 1 }, picked: 0, newest_only: !host, ..Retained::default() };
         }
         Retained { newest: waits, ..Retained::default() }
     }
 
-    /// Frames kept by a node that passes frames on, and after it.
+    /// For a node that passes frames on: the frames that the node and the nodes after it keep.
     fn kept_after(&self, at: usize, fed: bool) -> Retained {
         let node = &self.net.nodes[at];
         let one = |w: &usize| if self.is_inline(*w) { self.inline(*w, fed) } else { self.on(*w) };

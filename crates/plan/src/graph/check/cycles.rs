@@ -29,7 +29,8 @@ impl GraphChecker<'_> {
         order
     }
 
-    /// Finds a cycle among handlers that still wait for input: walks backwards until a handler repeats.
+    /// Finds a cycle among the handlers that still wait for input: follows links backwards until a handler is visited
+    /// twice.
     fn cycle(&self, waiting: &[usize]) -> Option<Vec<usize>> {
         let mut feeder = vec![None; waiting.len()];
         for link in self.links.iter().filter(|l| waiting[l.to] > 0 && waiting[l.from] > 0) {

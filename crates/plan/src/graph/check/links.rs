@@ -43,7 +43,7 @@ impl GraphChecker<'_> {
                 self.mistakes.push(
                     Mistake::new(
                         format!(
-                            "{} carries {offered}, {} takes {accepted}",
+                            "{} carries {offered}, but {} takes {accepted}",
                             self.port(from, output, false),
                             self.port(to, input, true)
                         ),
@@ -121,14 +121,14 @@ impl GraphChecker<'_> {
         free.into_iter()
     }
 
-    /// The output that an end refers to; reports a mistake if there is none.
+    /// The output that an end refers to; reports a mistake if the handler has no such output.
     fn output(&mut self, end: &LinkEnd, link: &LinkSpec) -> Option<usize> {
         let handler = self.handlers.get(end.handler.0)?.as_ref()?;
         let ports: Vec<_> = handler.outputs().collect();
         self.end(end, link, &ports, "output", "a sink ends a chain")
     }
 
-    /// The input that an end refers to; reports a mistake if there is none.
+    /// The input that an end refers to; reports a mistake if the handler has no such input.
     fn input(&mut self, end: &LinkEnd, link: &LinkSpec) -> Option<usize> {
         let handler = self.handlers.get(end.handler.0)?.as_ref()?;
         let ports: Vec<_> = handler.inputs().collect();

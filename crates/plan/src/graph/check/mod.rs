@@ -3,7 +3,7 @@
 //! This file checks kinds and names; [`settings`], [`links`], [`cycles`] and [`sources`] do the other checks. The probe
 //! is only called if there are no other mistakes.
 //!
-//! Invariants: the result is either a complete graph or at least one mistake. One cause is reported once.
+//! Invariants: the result is either a complete graph or at least one mistake. Each cause is reported only once.
 
 mod cycles;
 mod links;
@@ -25,7 +25,7 @@ pub enum CheckError {
     /// The graph as written is wrong.
     #[error("{}", titles(.0))]
     Mistakes(Vec<Mistake>),
-    /// The graph is valid, but these sources could not be probed.
+    /// The graph as written is valid, but these sources could not be probed.
     #[error("{}", failures(.0))]
     Probe(Vec<(String, ProbeError)>),
 }
@@ -109,7 +109,7 @@ impl<'a> GraphChecker<'a> {
                         .at(handler.place.0.clone())
                         .help(match catalog.nearest(&handler.kind) {
                             Some(name) => format!("did you mean `{name}`?"),
-                            None => "`vramp inspect` lists them all".to_owned(),
+                            None => "`vramp inspect` lists all kinds".to_owned(),
                         })
                         .hint(foreign::kind(&handler.kind, catalog)),
                     );

@@ -3,7 +3,7 @@
 //! **Small data** (overlay images, the coverage of text) have one buffer per fused unit, with room to grow. A change is
 //! recorded with the parameters, in the same staging memory and the same submit, and the queue orders the change after
 //! the kernels that still read the old content. So bind groups stay the same and nothing waits. Small data are sent
-//! only when they have changed. They do not count as uploads, because only frames do.
+//! only when they have changed. Only frames count as uploads; small data do not.
 
 use std::sync::Arc;
 

@@ -55,7 +55,7 @@ impl WakeSignal {
         }
     }
 
-    /// Whether it was notified since the last call; clears the notification.
+    /// Whether the signal was notified since the last call; clears the notification.
     pub fn heard(&self) -> bool {
         self.inner.state.swap(QUIET, Ordering::AcqRel) == NOTIFIED
     }

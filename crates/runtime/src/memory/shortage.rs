@@ -63,7 +63,7 @@ pub struct MemoryHolder {
     pub owner: Arc<str>,
     pub frames: usize,
     pub bytes: u64,
-    /// The first frame it was lent for.
+    /// The number of the first frame for which this memory was lent.
     pub since_frame: u64,
 }
 
@@ -142,13 +142,13 @@ impl Shortage {
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WaitingLane {
-    /// Steps that moved something.
+    /// Number of steps that moved something.
     pub(crate) moves: u64,
-    /// All steps.
+    /// Number of all steps.
     pub(crate) tries: u64,
-    /// Whether only other lanes or returned memory can let it move.
+    /// Whether only other lanes or returned memory can let the lane move.
     pub(crate) idle: bool,
-    /// Whether it waits for memory.
+    /// Whether the lane waits for memory.
     pub(crate) starves: bool,
 }
 

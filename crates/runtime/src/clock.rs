@@ -19,7 +19,7 @@ pub struct Tick {
     pub pts_ns: i64,
     /// Stream time since the previous frame; one period for the first frame.
     pub delta_ns: i64,
-    /// Frames that were due before this one and are skipped.
+    /// Number of frames that were due before this frame and are skipped.
     pub skipped: u64,
 }
 

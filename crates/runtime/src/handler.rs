@@ -191,8 +191,8 @@ pub trait FrameHandler: Send {
     }
 
     /// Called instead of `stop` if the run failed or was interrupted before this handler had its last frame. Defaults
-    /// to `stop`. A file sink keeps the older file, leaves its own file beside it and returns both names for
-    /// [`Report::partial_files`](crate::Report::partial_files).
+    /// to `stop`. A file sink keeps the older file, leaves its own file beside the older file and returns both names
+    /// for [`Report::partial_files`](crate::Report::partial_files).
     fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
         self.stop().map(|()| None)
     }

@@ -80,7 +80,7 @@ pub struct Setup<'a> {
     pub space: Space,
     /// Frames per second at the output, or at the lead input if there is no output.
     pub rate: Option<Rate>,
-    /// Number of handlers in the whole graph, as the user wrote it.
+    /// Number of handlers in the whole graph that the user wrote.
     pub handlers: usize,
     /// The declaration found in the user's shader text, if the handler is made from such a text.
     pub declared: Option<&'a DeclaredShader>,
@@ -153,7 +153,7 @@ type LookAtSource = Arc<dyn Fn(&SettingValues) -> Result<Probed, ProbeError> + S
 type LookAtSmallData = Arc<dyn Fn(&SettingValues) -> Option<u64> + Send + Sync>;
 type LookAtText = Arc<dyn Fn(&SettingValues) -> Result<DeclaredShader, DeclareError> + Send + Sync>;
 
-/// A kind of handler: its entry, its maker, and the functions that read its files before planning.
+/// A kind of handler: its entry, its maker, and the functions that read a handler's files before planning.
 #[derive(Clone)]
 pub struct Kind {
     entry: &'static Entry,
@@ -178,7 +178,7 @@ impl Kind {
         Kind { entry, make: None, probe: None, small_bytes: None, declare: None }
     }
 
-    /// Sets the function that reads a source's size, rate and format from its header.
+    /// Sets the function that reads a source's size, rate and format from the header of the source's file.
     #[must_use]
     pub fn probed(self, probe: impl Fn(&SettingValues) -> Result<Probed, ProbeError> + Send + Sync + 'static) -> Kind {
         Kind { probe: Some(Arc::new(probe)), ..self }

@@ -4,9 +4,9 @@
 //! buffers, in order, with one ring slot for all downloads of one recording. The bytes of a download are copied into a
 //! frame of the host pool, so that the slot is free at once, however long the frame is kept.
 //!
-//! Invariants: one submit per segment that moved. Results arrive in the order of their requests, each at the node that
-//! requested it. A frame that ends on the device (in a `null` sink there) has arrived when the device has finished it,
-//! not when it was recorded; until then the sink holds the frame.
+//! Invariants: what a segment records in one step is one submit. Results arrive in the order of their requests, each at
+//! the node that requested it. A frame that ends on the device (in a `null` sink there) has arrived when the device has
+//! finished it, not when it was recorded; until then the sink holds the frame.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct LanePlayer {
     awaited: VecDeque<AwaitedResult<Meta>>,
     /// Completions that sinks wait for. Separate from downloads, which may have to wait for memory.
     ending: VecDeque<AwaitedResult<()>>,
-    /// The last submission; initially one that counts as finished.
+    /// The last submission; initially a submission that counts as finished.
     last: Played,
     /// The segment whose recording is to be played, and the number of frames that the segment's first node has taken.
     recorded: Option<(usize, u64)>,
@@ -71,7 +71,7 @@ struct AwaitedResult<T> {
 pub(crate) type FrameEnded<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration, &LaneContext);
 
 impl LanePlayer {
-    /// A player for segments with these shares of the fastest source's frames.
+    /// A lane player. `shares` holds, for each segment, the number of its frames per frame of the fastest source.
     pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> LanePlayer {
         let count = |share| SegmentCount {
             share,
@@ -213,7 +213,7 @@ impl LanePlayer {
         downloads.chain(ending).filter(|own| own.is_none()).for_each(|own| *own = Some(played));
     }
 
-    /// Delivers downloads and completions to the nodes that wait for them; returns whether there were any.
+    /// Delivers downloads and completions to the nodes that wait for them; returns whether there were any results.
     pub(crate) fn receive(
         &mut self,
         segments: &mut [Vec<Node>],

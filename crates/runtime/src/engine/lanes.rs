@@ -26,7 +26,7 @@ use super::watch::WatchedNode;
 use super::wiring::gates;
 use super::{EngineParts, PrepareError};
 
-/// All lanes, with what observers see of them.
+/// All lanes, and the counters and times of these lanes that observers read.
 pub(super) struct BuiltLanes {
     pub(super) all: Vec<Lane>,
     pub(super) watched: Vec<WatchedNode>,

@@ -3,13 +3,13 @@
 //!
 //! **Threads.** A lane is a list of nodes that run one after another. Each lane that waits for the outside (files,
 //! pipes) has its own thread. Lanes that compute on the host run *inside* a rayon pool. The device lane runs there too,
-//! on an extra thread, because it computes on the host if its device is lost. `broadcast` runs one closure on every
-//! thread of the pool: each of the first threads takes a lane and keeps it, and the other threads compute rows. There
-//! are two reasons for `broadcast`. Spreading rows from a pool's own thread allocates nothing, while `install` from
-//! outside and `scope` allocate. And if lanes were jobs of the pool, a thread whose lane waits for its rows could pick
-//! up a second lane, and the first lane would then have to wait until the second ends. With `--threads 1` there is no
-//! pool, and every lane has its own thread. On the web and in the harness there are no threads: [`Engine::step`] lets
-//! every lane take one step. Lanes share only links and wake signals.
+//! on an extra thread, because the device lane computes on the host if its device is lost. `broadcast` runs one closure
+//! on every thread of the pool: each of the first threads takes a lane and keeps it, and the other threads compute
+//! rows. There are two reasons for `broadcast`. Spreading rows from a pool's own thread allocates nothing, while
+//! `install` from outside and `scope` allocate. And if lanes were jobs of the pool, a thread whose lane waits for its
+//! rows could pick up a second lane, and the first lane would then have to wait until the second ends. With `--threads
+//! 1` there is no pool, and every lane has its own thread. On the web and in the harness there are no threads:
+//! [`Engine::step`] lets every lane take one step. Lanes share only links and wake signals.
 //!
 //! **Failures.** If a source that is alone in its lane fails, its stream ends: the frames it has sent arrive, and then
 //! the run ends with the error. Any other failure stops the run. Handlers start on their lanes, because starting may

@@ -175,7 +175,7 @@ impl Frame {
         }
     }
 
-    /// Whether both frames are the same bytes in the same memory.
+    /// Whether both frames refer to the same bytes in the same memory.
     pub fn is_same(&self, other: &Frame) -> bool {
         match (&self.payload, &other.payload) {
             (Payload::Host(one), Payload::Host(two)) => {

@@ -273,7 +273,7 @@ impl FramePool {
             if made.saturating_add(frame_bytes) > self.shared.budget_bytes {
                 break;
             }
-            // What the system refuses here is requested again by the frame that needs it. Some memory is left to
+            // Memory that the system refuses here is requested again when a frame needs it. Some memory is left to
             // threads and codecs.
             if NoMemory::probe(frame_bytes.saturating_mul(2).saturating_add(HEADROOM_BYTES)).is_err() {
                 break;

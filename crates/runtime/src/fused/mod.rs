@@ -45,7 +45,7 @@ pub struct FusedUnit {
     rate: Option<Rate>,
     ports: FusedPorts,
     scratch: Vec<RowScratch>,
-    /// The member that the last call had reached when it failed or filtered its frame.
+    /// The member that the last call had reached when the call failed or filtered its frame.
     failed: Option<usize>,
     /// Transparent frames, one per size, for inputs on which no frame has come yet.
     nothing: SmallVec<[Frame; 2]>,

@@ -112,7 +112,8 @@ impl DeviceKernels {
             let mut bound: SmallVec<[&Buffer; 12]> = SmallVec::new();
             bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
             bound.extend(kept.filter(|_| second.is_some()));
-            // Each pass binds the images of its own functions: those before the head first, those after it last.
+            // Each pass binds the images of its own functions. Images of functions before the head come first in the
+            // list.
             let from = if reads_source { 0 } else { self.inputs_before_head };
             let to = if first.is_some() { self.inputs_before_head } else { extra_inputs.len() };
             bound.extend(extra_inputs[from..to].iter().filter_map(Frame::buffer));
@@ -170,8 +171,8 @@ impl DeviceKernels {
 }
 
 /// The bytes lent to one call so far. A call that is refused more memory returns all of these bytes. Its error
-/// therefore counts them both as needed and as available, so that the available bytes and those that others hold add up
-/// to the budget.
+/// therefore counts them both as needed and as available, so that the available bytes and the bytes of other holders
+/// add up to the budget.
 #[derive(Default)]
 pub(super) struct LentBytes(u64);
 

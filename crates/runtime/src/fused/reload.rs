@@ -1,5 +1,5 @@
 //! Reloads a member of a fused unit: compiles new kernels on another thread while the old kernels run, and replaces the
-//! old ones between two frames.
+//! old kernels between two frames.
 //!
 //! The unit runs unchanged until compilation has finished, and stays unchanged if compilation failed.
 

@@ -44,7 +44,7 @@ use crate::observe::report::DeviceRecovery;
 
 use super::{Lane, Stepped};
 
-/// Opens a device like the one that was lost.
+/// Opens a device in place of the lost device.
 pub type Reopen = Arc<dyn Fn() -> Result<Device, OpenError> + Send + Sync>;
 
 pub(crate) type MakePlayer = Arc<dyn Fn(&Device) -> Result<Player, PlayError> + Send + Sync>;

@@ -100,7 +100,7 @@ pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
 ///
 /// glibc reserves 64 MiB of addresses for each thread. If glibc cannot reserve them, every small allocation of that
 /// thread takes a page of its own, and the remaining addresses are used up after a few thousand such allocations. A
-/// small allocation that fails aborts the process, because Rust's lists and strings cannot report it.
+/// small allocation that fails aborts the process, because Rust's lists and strings cannot report the failure.
 pub fn share_heap_if_limited() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

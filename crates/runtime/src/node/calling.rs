@@ -1,10 +1,10 @@
 //! One call of a node's handler: its inputs, its owner in the memory ledger, and retries.
 //!
-//! When a handler fails on a frame, the frame's slot is sent empty. `on-error` decides whether the run then stops or
-//! continues, or whether the handler is first called once more for that frame. A fused node follows the policy of the
-//! member that failed and counts the failure for that member. A retry continues with that member, so that no other
-//! member is called twice. Unless the run stops, the first failure of a handler is reported and its later failures are
-//! only counted.
+//! When a handler fails on a frame, the frame's slot is sent empty, and `on-error` decides whether the run stops or
+//! continues. With `on-error=retry`, the handler is first called once more for that frame. A fused node follows the
+//! policy of the member that failed and counts the failure for that member. A retry continues with that member, so that
+//! no other member is called twice. Unless the run stops, the first failure of a handler is reported and its later
+//! failures are only counted.
 //!
 //! Frames that the handler leaves in its inputs are released, except the frame of a call that will be repeated.
 

@@ -115,7 +115,7 @@ impl Node {
         self
     }
 
-    /// Gives the source's frames planned times instead of measured ones, so that a run can be repeated exactly.
+    /// Gives the source's frames planned times instead of measured times, so that a run can be repeated exactly.
     #[must_use]
     pub fn nominal(mut self) -> Node {
         self.pace.nominal = true;

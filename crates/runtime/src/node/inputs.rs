@@ -11,7 +11,7 @@
 //! order of threads, fused or not (`tests/endings.rs` models the rule). A node whose consumers have all ended ends too,
 //! so that an endless side input does not keep a run alive.
 //!
-//! Invariants: an input supplies its newest frame up to the lead's time, never a later one. An input that has ended
+//! Invariants: an input supplies its newest frame up to the lead's time, never a later frame. An input that has ended
 //! keeps its last frame.
 
 use vramp_plan::{Policy, Space};
@@ -171,8 +171,8 @@ impl Inputs {
     /// The end of the node's stream, once this end is known and the lead has reached it: the earliest end of the lead
     /// and of the inputs that end the node.
     ///
-    /// An end is known when each of the other streams is known to last at least as long, so that the order in which
-    /// ends are noticed makes no difference.
+    /// An end is known when each of the other streams is known to last at least until that end, so that the order in
+    /// which ends are noticed makes no difference.
     pub(crate) fn end_ns(&self, lead: &LeadView) -> Option<i64> {
         if !self.ends_early && !lead.over {
             return None;

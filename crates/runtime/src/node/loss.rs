@@ -1,7 +1,7 @@
 //! What happens to a node when its device is lost, and when a device is available again.
 //!
-//! Frames on the device are lost if they are queued at the node, held by it, or awaited by it. Frames on the host stay.
-//! The lane decides where the run continues, for all of its nodes at once.
+//! Frames on the device that are queued at the node, held by the node or awaited by the node are lost. Frames on the
+//! host stay. The lane decides where the run continues, for all of its nodes at once.
 //!
 //! No wrong frame is made. If the newest frame of a non-lead input was lost, the lead's frames are lost too until
 //! another frame comes on that input. The same holds if a frame was lost before it arrived at that input; the frame's

@@ -112,7 +112,7 @@ pub struct Node {
     counts: NodeCounts,
     stats: Arc<NodeStats>,
     last: Now,
-    /// True if the node follows a single input and neither delays nor thins it.
+    /// True if the node follows a single input and neither delays nor drops slots of that input.
     is_simple: bool,
     /// Whether any member's policy is to retry.
     retries: bool,
@@ -217,7 +217,7 @@ impl Node {
         }
     }
 
-    /// The member that the last call had reached when it failed or filtered its frame.
+    /// The member that the last call had reached when the call failed or filtered its frame.
     fn last_member(&self) -> usize {
         self.handler.failed_member().min(self.members.len() - 1)
     }
@@ -450,7 +450,7 @@ impl Node {
         }
     }
 
-    /// Counts the outcome of a call and sends its frames, or an empty slot.
+    /// Counts the outcome of a call and sends the frames that were made, or an empty slot.
     fn settle(&mut self, now: Now, outcome: Result<(Flow, bool), HandlerError>, context: &LaneContext) -> Fired {
         let pts_ns = now.pts_ns;
         self.counts.repeats += self.supplied_again;
@@ -536,7 +536,7 @@ impl Node {
         None
     }
 
-    /// Fills the oldest awaited slot with its frame, or leaves it empty after an error.
+    /// Fills the oldest awaited slot with its frame, or leaves the slot empty after an error.
     pub(crate) fn deliver(
         &mut self,
         made: Result<Frame, HandlerError>,

@@ -13,7 +13,7 @@ use crate::frame::Birth;
 /// The recent pace of a source.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SourcePace {
-    /// Frames carry planned times instead of measured ones.
+    /// Frames carry planned times instead of measured times.
     pub(crate) nominal: bool,
     last_ns: Option<u64>,
     period_ns: f64,

@@ -27,7 +27,7 @@ pub(crate) struct LatenessCandidate {
     pub(crate) name: String,
     pub(crate) lane: usize,
     pub(crate) position: usize,
-    /// Time available per frame at its rate.
+    /// Time available per frame at the node's rate.
     pub(crate) budget: Option<Duration>,
     pub(crate) stats: Arc<NodeStats>,
     /// The nodes that send to this node, and other nodes that this node has to wait for. This node is no faster than

@@ -3,9 +3,9 @@
 //! The caller passes the time in, so that tests and the web can step the clock.
 //!
 //! A live source skips frames that were due during a stall. Any other paced source slips: a stall delays all later
-//! frames, so that no frame of a file is left out and none comes in a burst.
+//! frames, so that no frame of a file is left out and no frames come in a burst.
 //!
-//! Invariants: numbers only grow. Frames never come in a burst. A frame's time depends on its number alone.
+//! Invariants: frame numbers only grow. Frames never come in a burst. A frame's time depends on its number alone.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ pub struct Tick {
     pub number: u64,
     /// Computed from the number and the rate.
     pub pts_ns: i64,
-    /// Stream time since the previous frame; one period for the first.
+    /// Stream time since the previous frame; one period for the first frame.
     pub delta_ns: i64,
-    /// Frames that were due before this one and are skipped.
+    /// Number of frames that were due before this frame and are skipped.
     pub skipped: u64,
 }
 
@@ -46,7 +46,7 @@ enum Pacing {
     Free,
     /// At a rate; frames that were due during a stall are skipped.
     Skipping(Rate),
-    /// At a rate; a stall delays all later frames. The second field is the sum of these delays.
+    /// At a rate; each stall delays all later frames. The second field is the total delay so far.
     Slipping(Rate, Duration),
 }
 
@@ -61,8 +61,8 @@ impl Clock {
         Clock { pace: Pacing::Free, ..Clock::paced(rate) }
     }
 
-    /// A clock for files and patterns: frames carry the times of `rate` and come at most at `pace`. After a stall it
-    /// continues with the next frame, so none is left out.
+    /// A clock for files and patterns: frames carry the times of `rate` and come at most at `pace`. After a stall the
+    /// clock continues with the next frame, so that no frame is left out.
     pub fn slipping(rate: Rate, pace: Rate) -> Clock {
         Clock { pace: Pacing::Slipping(pace, Duration::ZERO), ..Clock::paced(rate) }
     }
@@ -199,6 +199,6 @@ mod tests {
         assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
         assert!(fired.iter().all(|f| f.2 == f.1.cast_signed() * 40), "{fired:?}");
         let after = fired.iter().filter(|f| f.0 >= 1040).count();
-        assert!((6..=8).contains(&after), "60 ms at 100 a second, one of them caught up: {fired:?}");
+        assert!((6..=8).contains(&after), "60 ms at 100 frames a second, with one frame caught up: {fired:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! The two handler traits and what each call receives.
 //!
 //! A [`FrameHandler`] sees whole frames. A [`PixelHandler`] only names its kernels and their parameters; the runtime
-//! owns the loop over pixels, so that neighbouring handlers can be fused. The node around a handler decides when it
-//! fires.
+//! owns the loop over pixels, so that neighbouring handlers can be fused. The node around a handler decides when the
+//! handler is called.
 //!
 //! Invariants: a handler never waits for vramp; it is called when all its inputs are there. A call sends at most one
 //! frame per output.
@@ -157,7 +157,7 @@ pub struct Now {
     /// Number of the lead frame.
     pub number: u64,
     pub pts_ns: i64,
-    /// Stream time since the previous frame; one period for the first.
+    /// Stream time since the previous frame; one period for the first frame.
     pub delta_ns: i64,
     /// Measured once, when the source sent the frame.
     pub birth: Birth,
@@ -181,8 +181,8 @@ pub trait FrameHandler: Send {
     /// Called for every frame of the lead input; for sources, whenever a frame is due.
     ///
     /// If a call returns a memory error without having taken its frame, the call is repeated with the same frame once
-    /// memory is available. So request memory before taking the frame. A source cannot be called twice for one frame;
-    /// the runtime reserves its memory before the call.
+    /// memory is available. So request memory before taking the frame. A source cannot be called twice for one frame,
+    /// so the runtime reserves the source's memory before the call.
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError>;
 
     /// Called once after the last frame, also after an error or a stop. Files are finished here.
@@ -191,19 +191,19 @@ pub trait FrameHandler: Send {
     }
 
     /// Called instead of `stop` if the run failed or was interrupted before this handler had its last frame. Defaults
-    /// to `stop`. A file sink keeps the older file, leaves its own file beside it and returns both names for
-    /// [`Report::partial_files`](crate::Report::partial_files).
+    /// to `stop`. A file sink keeps the older file, leaves its own file beside the older file and returns both names
+    /// for [`Report::partial_files`](crate::Report::partial_files).
     fn stop_early(&mut self) -> Result<Option<PartialFile>, HandlerError> {
         self.stop().map(|()| None)
     }
 
     /// Called when the device is lost: later frames are on the host. Returns true if the handler can continue with
-    /// them; otherwise the run ends. Called only on handlers that offer the GPU.
+    /// frames on the host; otherwise the run ends. Called only on handlers that offer the GPU.
     fn leave_device(&mut self) -> bool {
         false
     }
 
-    /// Switches to another device. Everything the handler kept on the old one is gone.
+    /// Switches to another device. Everything the handler kept on the old device is gone.
     fn enter_device(&mut self, device: &vramp_gpu::Device) -> Result<(), HandlerError> {
         let _ = device;
         Ok(())
@@ -237,8 +237,8 @@ pub trait FrameHandler: Send {
     #[doc(hidden)]
     fn forget_failure(&mut self) {}
 
-    /// Whether a call at this time would return [`Flow::Ended`]. Called on sources with inputs before that call, at
-    /// most once per wait. The next call of `process` continues with what this call has found.
+    /// Whether a call of `process` at this time would return [`Flow::Ended`]. Called only on sources with inputs,
+    /// before `process`, at most once per wait. The next call of `process` continues with what this method has found.
     #[doc(hidden)]
     fn has_ended(&mut self, now: &Now) -> bool {
         let _ = now;
@@ -352,7 +352,7 @@ pub struct PixelInfo {
     pub now: Now,
     /// Size of the frame that the handler produces.
     pub size: Size,
-    /// Size of the source frame; `size` if there is none.
+    /// Size of the source frame; `size` if there is no source.
     pub source: Size,
     /// Planned frames per second, if known.
     pub rate: Option<Rate>,
@@ -365,8 +365,9 @@ pub trait PixelHandler: Send {
     /// The kernels in order: at most one head, before any function. Called once.
     fn parts(&self) -> Vec<Part>;
 
-    /// Called before each frame if the head reads several images, with the sizes of these images, the source's first,
-    /// and the index of the lead. An input on which no frame has come yet counts as one transparent pixel.
+    /// Called before each frame if the head reads several images, with the sizes of these images (the size of the
+    /// source first) and the index of the lead. An input on which no frame has come yet counts as one transparent
+    /// pixel.
     fn pictures(&mut self, sizes: &[Size], lead: usize) {
         let _ = (sizes, lead);
     }
@@ -393,7 +394,8 @@ pub trait PixelHandler: Send {
         None
     }
 
-    /// Writes the parameters of every part, in order. No frame is produced unless it returns [`Flow::Produced`].
+    /// Writes the parameters of every part, in order. A frame is produced only if this method returns
+    /// [`Flow::Produced`].
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError>;
 }
 
@@ -405,8 +407,8 @@ pub struct ParamWriter<'a> {
     pub(crate) next: usize,
 }
 
-/// The destination of one part's parameters: the part's own range, or the range of a neighbour into which they are
-/// folded.
+/// The destination of one part's parameters: the part's own range, or the range of a neighbouring part into which the
+/// parameters are folded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParamPlace {
     pub(crate) part: vramp_kernels::ParamPart,

@@ -1,9 +1,9 @@
 //! The runtime, which runs a plan: handlers and the nodes around them, links, lanes, the clock, frame pools, and
 //! reports.
 //!
-//! The way through this crate: [`engine::Engine::build`] turns a plan into nodes, links and lanes. Lanes step their
-//! nodes; nodes fire handlers; links carry frames between nodes. [`observe`] counts and times all of this for the
-//! [`Report`].
+//! The way through this crate: [`engine::Engine::build`] turns a plan into nodes, links and lanes. A node is a handler
+//! with its links; a lane is a list of nodes that run one after another. A lane fires its nodes, a node calls its
+//! handler, and links carry frames between nodes. [`observe`] counts and times this work for the [`Report`].
 //!
 //! The runtime does not know which handlers exist ([`Registry`] holds them). Pixels are computed by `vramp_kernels`,
 //! device commands are issued by `vramp_gpu`.
@@ -11,7 +11,7 @@
 //! Invariants: the same memory is never lent to two frames at once. Nothing waits for a frame that will never come.
 //! Every frame that was sent is taken, dropped for a counted reason, or still queued.
 
-// The compiler proves that a lane is `Send` through all of wgpu, which is deeper than the default limit.
+// To prove that a lane is `Send`, the compiler recurses through wgpu's types, deeper than the default limit allows.
 #![recursion_limit = "256"]
 
 mod clock;

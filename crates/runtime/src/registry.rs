@@ -1,9 +1,10 @@
 //! The registry. It holds, for every kind of handler, the entry, the function that makes a handler of that kind, and
-//! the functions that read its files for the planner ([`SourceProbe`]).
+//! the functions that read such a handler's files for the planner ([`SourceProbe`]).
 //!
 //! Preparing a pipeline makes each handler of its graph once. There is no global registry; a registry is a value.
 //!
-//! Invariants: a kind's entry is in the catalogue. A kind without a maker can only be planned.
+//! Invariants: a kind's entry is in the catalogue. A kind without a maker can only be planned, unless it is a transfer,
+//! which the runtime does itself.
 
 use std::fmt;
 use std::sync::Arc;
@@ -79,9 +80,9 @@ pub struct Setup<'a> {
     pub space: Space,
     /// Frames per second at the output, or at the lead input if there is no output.
     pub rate: Option<Rate>,
-    /// Number of handlers in the whole graph, as the user wrote it.
+    /// Number of handlers in the whole graph that the user wrote.
     pub handlers: usize,
-    /// The declaration found in the user's shader text, if the handler is made from one.
+    /// The declaration found in the user's shader text, if the handler is made from such a text.
     pub declared: Option<&'a DeclaredShader>,
     /// Whether the handler should follow changes of the file it is made from.
     pub watch: bool,
@@ -152,7 +153,7 @@ type LookAtSource = Arc<dyn Fn(&SettingValues) -> Result<Probed, ProbeError> + S
 type LookAtSmallData = Arc<dyn Fn(&SettingValues) -> Option<u64> + Send + Sync>;
 type LookAtText = Arc<dyn Fn(&SettingValues) -> Result<DeclaredShader, DeclareError> + Send + Sync>;
 
-/// A kind of handler: its entry, its maker, and the functions that read its files before planning.
+/// A kind of handler: its entry, its maker, and the functions that read a handler's files before planning.
 #[derive(Clone)]
 pub struct Kind {
     entry: &'static Entry,
@@ -177,7 +178,7 @@ impl Kind {
         Kind { entry, make: None, probe: None, small_bytes: None, declare: None }
     }
 
-    /// Sets the function that reads a source's size, rate and format from its header.
+    /// Sets the function that reads a source's size, rate and format from the header of the source's file.
     #[must_use]
     pub fn probed(self, probe: impl Fn(&SettingValues) -> Result<Probed, ProbeError> + Send + Sync + 'static) -> Kind {
         Kind { probe: Some(Arc::new(probe)), ..self }
@@ -234,7 +235,7 @@ impl Registry {
         self.catalog.set_converter(name)
     }
 
-    /// The same kinds with other makers: `make` receives each entry with its maker and returns the new one.
+    /// The same kinds with other makers: `make` receives each entry with its maker and returns the new maker.
     #[must_use]
     pub fn remade(&self, mut make: impl FnMut(&'static Entry, Option<&Make>) -> Option<Make>) -> Registry {
         let kinds = self.kinds.iter().map(|kind| Kind { make: make(kind.entry, kind.make.as_ref()), ..kind.clone() });
@@ -245,7 +246,7 @@ impl Registry {
         &self.catalog
     }
 
-    /// The maker of a kind; `None` if it can only be planned.
+    /// The maker of a kind; `None` if the kind has no maker.
     pub fn maker(&self, entry: &Entry) -> Option<&Make> {
         self.kind(entry)?.make.as_ref()
     }

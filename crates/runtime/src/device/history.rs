@@ -10,7 +10,7 @@ use vramp_gpu::{Counters, Device, Statistics};
 use crate::handler::Trouble;
 use crate::observe::report::DeviceRecovery;
 
-/// The device in use and the counters of its predecessors.
+/// The device in use and the counters of the devices before it.
 #[derive(Debug)]
 pub(crate) struct DeviceHistory {
     state: Mutex<HistoryState>,
@@ -19,9 +19,9 @@ pub(crate) struct DeviceHistory {
 #[derive(Debug)]
 struct HistoryState {
     current: Option<Device>,
-    /// Counters of the current device when this run received it.
+    /// Counters of the current device when this run received the device.
     before: Counters,
-    /// Pool statistics of the current device when this run received it: the memory of other users.
+    /// Pool statistics of the current device when this run received the device, that is, the memory of other users.
     others: Statistics,
     /// Counters of the devices that were lost.
     past: Counters,
@@ -31,7 +31,7 @@ struct HistoryState {
     /// API and name of the first device.
     named: Option<(String, String)>,
     recoveries: Vec<DeviceRecovery>,
-    /// Set if the watching thread abandoned the device and its lane has not noticed yet.
+    /// Set if the watching thread abandoned the device and the device lane has not noticed yet.
     hangs: Option<Trouble>,
 }
 
@@ -99,13 +99,13 @@ impl DeviceHistory {
         self.lock().hangs = trouble;
     }
 
-    /// Whether the device was abandoned and its lane has not noticed yet.
+    /// Whether the device was abandoned and the device lane has not noticed yet.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn is_hanging(&self) -> bool {
         self.lock().hangs.is_some()
     }
 
-    /// Takes the reason why the device was abandoned, if it was.
+    /// Takes the reason why the device was abandoned; `None` if it was not abandoned.
     pub(crate) fn take_hang(&self) -> Option<Trouble> {
         self.lock().hangs.take()
     }
@@ -114,7 +114,7 @@ impl DeviceHistory {
         self.lock().recoveries.clone()
     }
 
-    /// Replaces a lost device by another one or by none.
+    /// Replaces a lost device by another device or by none.
     pub(crate) fn replace(&self, device: Option<Device>, recovered: DeviceRecovery) {
         let mut state = self.lock();
         state.seat(device);
@@ -154,8 +154,8 @@ impl HistoryState {
         self.aim();
     }
 
-    /// The current device was opened for this run: its compilations happened during the run, and all memory lent on it
-    /// is this run's.
+    /// Notes that the current device was opened for this run: the device's compilations happened during the run, and
+    /// all memory that is lent on the device belongs to this run.
     fn is_new(&mut self) {
         self.before.compiles = 0;
         self.others = Statistics::default();

@@ -1,13 +1,12 @@
-//! The lane player: plays the device lane's recordings, that is, submits them, and delivers results to the nodes that
-//! wait for them.
+//! The lane player: plays (submits) the recordings of the device lane, and delivers results to the waiting nodes.
 //!
-//! Results are downloads, and the completion of frames that end on the device. Downloads are in a ring of mapped
+//! A result is a download, or the completion of a frame that ends on the device. Downloads are in a ring of mapped
 //! buffers, in order, with one ring slot for all downloads of one recording. The bytes of a download are copied into a
 //! frame of the host pool, so that the slot is free at once, however long the frame is kept.
 //!
-//! Invariants: one submit per segment that moved. Results arrive in the order of their requests, each at the node that
-//! requested it. A frame that ends on the device (in a `null` sink there) has arrived when the device has finished it,
-//! not when it was recorded; until then its sink holds it.
+//! Invariants: what a segment records in one step is one submit. Results arrive in the order of their requests, each at
+//! the node that requested it. A frame that ends on the device (in a `null` sink there) has arrived when the device has
+//! finished it, not when it was recorded; until then the sink holds the frame.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,16 +29,16 @@ pub(crate) const DEVICE: &str = "device";
 /// Plays what one lane records.
 pub struct LanePlayer {
     player: Player,
-    /// Downloads that nodes wait for. Those not submitted yet have no `played`.
+    /// Downloads that nodes wait for. Downloads that are not submitted yet have no `played`.
     awaited: VecDeque<AwaitedResult<Meta>>,
     /// Completions that sinks wait for. Separate from downloads, which may have to wait for memory.
     ending: VecDeque<AwaitedResult<()>>,
-    /// The last submission; initially one that counts as finished.
+    /// The last submission; initially a submission that counts as finished.
     last: Played,
     /// The segment whose recording is to be played, and the number of frames that the segment's first node has taken.
     recorded: Option<(usize, u64)>,
     kept: PlaybackTotals,
-    /// A readback that waits for host memory, and the index of the next download in it.
+    /// A readback that waits for host memory, and the index of the next download in that readback.
     come: Option<(Arrived, usize)>,
     short: Option<Shortage>,
 }
@@ -72,7 +71,7 @@ struct AwaitedResult<T> {
 pub(crate) type FrameEnded<'a> = &'a mut dyn FnMut((usize, &Node), Option<Duration>, Duration, &LaneContext);
 
 impl LanePlayer {
-    /// A player for segments with these shares of the fastest source's frames.
+    /// A lane player. `shares` holds, for each segment, the number of its frames per frame of the fastest source.
     pub(crate) fn new(player: Player, shares: Vec<f64>, times: DeviceTimes) -> LanePlayer {
         let count = |share| SegmentCount {
             share,
@@ -146,7 +145,7 @@ impl LanePlayer {
         Ok(foreign(|| self.player.has_room()).map_err(|error| self.refused(error))? && free)
     }
 
-    /// Records the segment that is played next, and how many frames its first node has taken in all.
+    /// Records the segment that is played next, and how many frames the segment's first node has taken in all.
     pub(crate) fn note_recorded(&mut self, segment: usize, frames: u64) {
         self.recorded = Some((segment, frames));
     }
@@ -214,7 +213,7 @@ impl LanePlayer {
         downloads.chain(ending).filter(|own| own.is_none()).for_each(|own| *own = Some(played));
     }
 
-    /// Delivers downloads and completions to the nodes that wait for them; returns whether there were any.
+    /// Delivers downloads and completions to the nodes that wait for them; returns whether there were any results.
     pub(crate) fn receive(
         &mut self,
         segments: &mut [Vec<Node>],
@@ -342,7 +341,7 @@ impl LanePlayer {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn wait(&mut self, most: Duration) {
         let most = most.min(Duration::from_millis(20));
-        // A loss of the device is detected by the next call that needs it.
+        // A loss of the device is detected by the next call that needs the device.
         let _ = foreign(|| self.player.wait_for_oldest(most));
     }
 
@@ -358,7 +357,7 @@ impl LanePlayer {
         (self.come, self.short) = (None, None);
         #[cfg(not(target_arch = "wasm32"))]
         if self.player.device().check().is_ok() {
-            // Work that takes longer may never end, and freeing its device would wait for it.
+            // Work that takes longer may never end, and freeing the device would wait for that work.
             if let Ok(false) = self.player.wait(Duration::from_secs(1)) {
                 self.player.device().clone().abandon();
             }

@@ -3,14 +3,14 @@
 //!
 //! A recording is a list of commands, such as dispatches and uploads, which are called acts here. The device lane notes
 //! after each node how many acts the recording has. A part of a submission belongs to the node that recorded the part's
-//! acts. The sum of a node's parts for one frame is one time in that node's histogram. Uploads and downloads count for
-//! their transfer nodes; copying in and out of staging memory on the host does not count. The times are measured by the
-//! player in `vramp_gpu`.
+//! acts. The times of all parts that a node recorded for one frame are added up to one entry of that node's histogram.
+//! Uploads and downloads count for their transfer nodes; copying in and out of staging memory on the host does not
+//! count. The times are measured by the player in `vramp_gpu`.
 //!
-//! If only the total time of several parts is known, it is recorded for the segment alone: each node's time is then
-//! null rather than a guess. An example is a pass of several kernels with timestamps only before and after the pass.
-//! `gpu_ms` of the report adds up the segments of a frame; `gpu_busy` is the share of the run's time in which the
-//! device worked for the run. Buffers are reused, so that steady recording does not allocate.
+//! If only the total time of several parts is known, that time is recorded for the segment alone: the time of each node
+//! is then null rather than a guess. An example is a pass of several kernels with timestamps only before and after the
+//! pass. `gpu_ms` of the report adds up the times of the segments that a frame passes; `gpu_busy` is the share of the
+//! run's time in which the device worked for the run. Buffers are reused, so that steady recording does not allocate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct DeviceTimes {
     nodes: Vec<Vec<Arc<NodeStats>>>,
     /// By segment: the time of a whole submission, divided by the frames in it.
     segments: Vec<Arc<Histogram>>,
-    /// By segment: the position in the lane of its first node.
+    /// By segment: the position in the lane of the segment's first node.
     bases: Vec<usize>,
     track: Option<Track>,
     /// The end of the last span on the track.
@@ -36,7 +36,7 @@ pub(crate) struct DeviceTimes {
     spare: Vec<Vec<RecordingShare>>,
 }
 
-/// One node's share of a recording, which ends at these counts of acts and dispatches.
+/// One node's share of a recording. The share ends at these counts of acts and dispatches.
 #[derive(Debug, Clone, Copy)]
 struct RecordingShare {
     acts: usize,
@@ -50,7 +50,7 @@ struct RecordingShare {
 
 struct InFlightSubmission {
     submission: u64,
-    /// The run's clock minus the device's.
+    /// The run's clock minus the device's clock.
     offset_ns: i64,
     marks: Vec<RecordingShare>,
 }
@@ -159,7 +159,8 @@ impl DeviceTimes {
         }
     }
 
-    /// Adds a span to the track. Clocks are only known approximately, so begin and end are adjusted to avoid overlap.
+    /// Adds a span to the track. The offset between the clocks is only known approximately, so begin and end are
+    /// adjusted to avoid overlap.
     fn trace(&mut self, mark: RecordingShare, begin_ns: u64, end_ns: u64) {
         let Some(track) = &self.track else { return };
         let begin_ns = begin_ns.max(self.traced_ns);
@@ -170,7 +171,7 @@ impl DeviceTimes {
     }
 }
 
-/// The share that a part belongs to; `None` if it belongs to several.
+/// The share that a part belongs to; `None` if the part belongs to several shares.
 fn owner(marks: &[RecordingShare], part: &PartTime, dispatched: usize) -> Option<usize> {
     let at = marks.iter().position(|mark| mark.acts > part.act)?;
     let inside = part.dispatches < 2 || dispatched + part.dispatches <= marks[at].dispatches;

@@ -28,7 +28,7 @@ impl FrameHandler for Upload {
             call.send(0, frame);
             return Ok(Flow::Produced);
         };
-        // Lent before the frame is taken, so that the call can be repeated if memory is short.
+        // Memory is lent before the frame is taken, so that the call can be repeated if memory is short.
         let Some(frame) = call.inputs[0].as_ref() else { return Ok(Flow::Filtered) };
         let there = device_context.raise(frame.clone(), &self.owner)?;
         call.inputs[0] = None;
@@ -49,7 +49,7 @@ impl FrameHandler for Download {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(frame) = call.take(0) else { return Ok(Flow::Filtered) };
         let (Some(device_context), Some(buffer)) = (call.context.device_context(), frame.buffer()) else {
-            // Made on the host, because the device was lost.
+            // This frame was made on the host, because the device was lost.
             call.send(0, frame);
             return Ok(Flow::Produced);
         };
@@ -65,7 +65,7 @@ impl FrameHandler for Download {
     }
 }
 
-/// A further transfer of an output that has been transferred already: passes frames on.
+/// A second transfer of an output that has already been transferred: passes frames on.
 #[derive(Debug, Default)]
 pub(crate) struct PassThrough;
 

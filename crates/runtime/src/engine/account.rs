@@ -1,8 +1,8 @@
 //! Builds the report from what nodes, links and pools counted.
 //!
 //! Conservation holds per link (`sent = taken + dropped + queued`) and per node (`taken = emitted + filtered + failed +
-//! lost + held`). Debug builds assert both equations on every frame and at the end of every run; the terms of both are
-//! in every report.
+//! lost + held`). Debug builds assert a node's equation after every call, and all equations at the end of every run.
+//! Every report contains the terms of all equations.
 //!
 //! Device work per frame is exact. The device's counters are read before and after a segment's recording is played
 //! (turned into a submit), and the difference is divided by the number of frames that entered the segment. If the whole
@@ -27,8 +27,8 @@ use crate::observe::report::{
 
 use super::watch::{WatchedEngine, WatchedNode};
 
-/// The time per frame where the work happens: on the device for device work, because a call in the device lane only
-/// records commands.
+/// A node's time per frame: device time if the node works on the device, where a call only records commands; otherwise
+/// call time.
 pub(super) fn time(node: &WatchedNode) -> &Histogram {
     if node.on_device || node.stats.device.count() > 0 { &node.stats.device } else { &node.stats.call }
 }
@@ -167,7 +167,8 @@ impl WatchedEngine {
             all.queued += counts.queued;
         }
         if let Some(transfer) = link.transfer {
-            // Frames that did not cross are dropped for this link, although the total counts them as failed.
+            // Frames that did not cross the transfer count as dropped on this link, although the total counts them as
+            // failed.
             let counts = self.nodes[transfer].stats.counts();
             all.queued += counts.held;
             all.dropped += counts.failed + counts.lost;

@@ -1,8 +1,8 @@
 //! Builds an engine from a plan, in this order: pools, nodes, links, lanes, observers.
 //!
-//! Each unit of the plan becomes one node. Its inputs are the ports that are linked from outside the unit. Before the
-//! first frame the planned host frames are allocated by size, kernels are compiled, and each kernel runs once on
-//! scratch memory, because drivers finish compiling at the first dispatch.
+//! Each unit of the plan (a handler, a fusion group or a transfer) becomes one node. The node's inputs are the ports
+//! that are linked from outside the unit. Before the first frame the planned host frames are allocated by size, kernels
+//! are compiled, and each kernel runs once on scratch memory, because drivers finish compiling at the first dispatch.
 //!
 //! Invariants: equal plans give equal engines. Nodes are made in the order of the plan's units. A handler that cannot
 //! run is named before any file or device is opened.
@@ -119,7 +119,7 @@ impl<'a> BuildContext<'a> {
         }
         let uses_device = plan.lanes.iter().any(|lane| lane.device);
         let device_history = Arc::new(DeviceHistory::new(parts.device.clone().filter(|_| uses_device)));
-        // If the device is lost, its frames move to the host.
+        // If the device is lost, later frames need host memory instead of device memory.
         let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
         let budget = options.cpu_memory_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
         let pool = FramePool::new(budget);

@@ -37,7 +37,7 @@ pub enum PrepareError {
         error: DeviceError,
     },
     /// The plan fuses a handler that has no kernel.
-    #[error("{handler} is planned as part of a fused kernel, but works on whole frames; its entry must declare that")]
+    #[error("{handler} is planned as part of a fused kernel, but works on whole frames; declare that in its entry")]
     NotPixels { handler: String },
     #[error("could not start {count} threads: {problem}; use fewer (`--threads`)")]
     Threads { count: usize, problem: String },
@@ -46,7 +46,7 @@ pub enum PrepareError {
 vramp_plan::debug_as_display!(PrepareError);
 
 impl PrepareError {
-    /// The handler that the error is about, if it is about one.
+    /// The handler that the error is about; `None` if the error is about no single handler.
     pub fn handler(&self) -> Option<&str> {
         match self {
             PrepareError::NotBuilt { handler, .. }
@@ -59,13 +59,14 @@ impl PrepareError {
     }
 }
 
-/// Why a run failed. The report states what the run did until then.
+/// Why a run failed. The report states what the run did until it failed.
 #[derive(thiserror::Error)]
 pub enum RunError {
     /// A handler failed and its policy is to stop the run.
     #[error(transparent)]
     Failed(HandlerFailure),
-    /// A handler did not return after the run was stopped. Rust cannot end a thread, so its thread is abandoned.
+    /// A handler did not return after the run was stopped. Rust cannot end a thread, so the handler's thread is
+    /// abandoned.
     #[error("{} did not return within {waited:?} after the stop; its thread is abandoned", .handlers.join(", "))]
     Unresponsive { handlers: Vec<String>, waited: Duration },
 }

@@ -1,5 +1,5 @@
-//! Builds the plan's lanes from nodes: the order of nodes, the device lane's player and times, and which nodes wait for
-//! which (for [`Lateness`]).
+//! Builds the plan's lanes from nodes: the order of nodes, the device lane's player and times, and the nodes that each
+//! node waits for (for [`Lateness`]).
 //!
 //! The units of one segment of the device lane record into one `Recording`. The recording is then played: it becomes
 //! one submit, with one pass for each run of consecutive dispatches.
@@ -26,7 +26,7 @@ use super::watch::WatchedNode;
 use super::wiring::gates;
 use super::{EngineParts, PrepareError};
 
-/// All lanes, with what observers see of them.
+/// All lanes, and the counters and times of these lanes that observers read.
 pub(super) struct BuiltLanes {
     pub(super) all: Vec<Lane>,
     pub(super) watched: Vec<WatchedNode>,

@@ -8,19 +8,19 @@
 //! [`Stopper::finish`] (`--seconds`) ends the sources and lets frames in flight arrive. If the run has not failed,
 //! `stop` is called on every handler whose stream has ended; a file sink then gives its file the final name. On every
 //! other handler `stop_early` is called: a file sink then leaves an older file of that name unchanged and keeps its own
-//! file beside it (`partial_files` of the report). [`Stopper::end`] (`q` in `vramp top`) also stops at once, but as the
-//! intended end of the run: `stop` is called on all handlers.
+//! file beside the older file (`partial_files` of the report). [`Stopper::end`] (`q` in `vramp top`) also stops at
+//! once, but as the intended end of the run: `stop` is called on all handlers.
 //!
 //! **When sizes change.** A folder of images of mixed sizes is one stream. Frames carry their sizes, kernels read sizes
 //! from each frame's parameters, and pools lend memory by size. So nothing is drained: frames of several sizes are in
 //! flight at once. When a source whose size was probed sends frames of another size, [`EngineParts::replan`] plans the
 //! graph again with every handler pinned where it is, because the handler's state and queued frames are there. Only the
-//! feasibility of the new plan matters: if a binding would be too large, the run ends with that reason and the frame's
-//! number; if `mix` receives frames of two sizes, `mix` reports that. The counter `replans` counts such changes.
-//! Several sources may change their sizes one after the other, so a join checks the sizes of each frame. Depths and
-//! budgets stay as in the first plan; the pools' targets follow the largest plan. The format of a stream never changes:
-//! formats decide which converters exist, and each source has one format. Sinks with one header per stream (`y4m`,
-//! `raw`) refuse a second size.
+//! feasibility of the new plan matters: if a buffer would be too large for the device, the run ends with that reason
+//! and the frame's number; if `mix` receives frames of two sizes, `mix` reports that. The counter `replans` counts how
+//! often the graph was planned again. Several sources may change their sizes one after the other, so a join checks the
+//! sizes of each frame. Depths and budgets stay as in the first plan; the pools' targets follow the largest plan. The
+//! format of a stream never changes: formats decide which converters exist, and each source has one format. Sinks with
+//! one header per stream (`y4m`, `raw`) refuse a second size.
 //!
 //! Invariants: permanent failures are reported while the engine is built. Every frame is accounted for at the end,
 //! however the run ends.
@@ -111,7 +111,7 @@ pub struct Engine {
     listener: Option<Listener>,
     /// After a failure: the reason under which queued frames are dropped.
     failed: Option<DropReason>,
-    /// True if the run was stopped because its time limit had passed, which makes the stop intended.
+    /// True if the run was stopped because its time limit had passed. Such a stop counts as intended.
     time_is_up: bool,
 }
 impl Engine {

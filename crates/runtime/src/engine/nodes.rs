@@ -99,7 +99,7 @@ pub(super) async fn make_node(shared: &BuildContext<'_>, unit: &Unit) -> Result<
         return Ok(Node::new(word, transfer(direction), 1, 1));
     };
     if planned[first].handler.entry.transfer.is_some() {
-        // A second transfer of the same output shares the first one's frames.
+        // A second transfer of the same output shares the frames of the first transfer.
         let handler = direction.map_or_else(|| Box::new(PassThrough) as Box<dyn FrameHandler>, transfer);
         return Ok(Node::new(planned[first].handler.name.clone(), handler, 1, 1));
     }
@@ -166,7 +166,7 @@ async fn make_handler(
     }))
 }
 
-/// The inputs of a unit that its fused kernel reads, and the size of its frames.
+/// The inputs that the fused kernel of a unit reads, and the size of the unit's frames.
 fn ports(shared: &BuildContext<'_>, unit: &Unit, first: usize) -> FusedPorts {
     let planned = shared.planned;
     let port = |at: usize, port: usize| unit.inputs.iter().position(|input| *input == (at, port));
@@ -186,7 +186,7 @@ fn ports(shared: &BuildContext<'_>, unit: &Unit, first: usize) -> FusedPorts {
     }
 }
 
-/// Gives a source its clock, its end, and the replanning of changed sizes.
+/// Gives a source its clock, its end, and the function that plans the graph again when sizes change.
 fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node {
     let options = shared.parts.options;
     let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a valid rate");

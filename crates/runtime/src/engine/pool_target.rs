@@ -13,7 +13,8 @@ use crate::frame::pool::FramePool;
 
 use super::nodes::Planned;
 
-/// Sets the target of both pools. Above the target, free buffers of unused sizes are released to make room for others.
+/// Sets the target of both pools. Above the target, free buffers of unused sizes are released to make room for other
+/// sizes.
 #[derive(Clone)]
 pub(super) struct PoolTarget {
     pub(super) pool: FramePool,

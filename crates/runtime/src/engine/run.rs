@@ -3,13 +3,13 @@
 //!
 //! **Threads.** A lane is a list of nodes that run one after another. Each lane that waits for the outside (files,
 //! pipes) has its own thread. Lanes that compute on the host run *inside* a rayon pool. The device lane runs there too,
-//! on an extra thread, because it computes on the host if its device is lost. `broadcast` runs on every thread of the
-//! pool: the first threads take a lane each and keep it, and the other threads compute rows. There are two reasons for
-//! `broadcast`. Spreading rows from a pool's own thread allocates nothing, while `install` from outside and `scope`
-//! allocate. And if lanes were jobs of the pool, a thread whose lane waits for its rows could pick up a second lane,
-//! and the first lane would then have to wait until the second ends. With `--threads 1` there is no pool, and every
-//! lane has its own thread. On the web and in the harness there are no threads: [`Engine::step`] lets every lane take
-//! one step. Lanes share only links and wake signals.
+//! on an extra thread, because the device lane computes on the host if its device is lost. `broadcast` runs one closure
+//! on every thread of the pool: each of the first threads takes a lane and keeps it, and the other threads compute
+//! rows. There are two reasons for `broadcast`. Spreading rows from a pool's own thread allocates nothing, while
+//! `install` from outside and `scope` allocate. And if lanes were jobs of the pool, a thread whose lane waits for its
+//! rows could pick up a second lane, and the first lane would then have to wait until the second ends. With `--threads
+//! 1` there is no pool, and every lane has its own thread. On the web and in the harness there are no threads:
+//! [`Engine::step`] lets every lane take one step. Lanes share only links and wake signals.
 //!
 //! **Failures.** If a source that is alone in its lane fails, its stream ends: the frames it has sent arrive, and then
 //! the run ends with the error. Any other failure stops the run. Handlers start on their lanes, because starting may
@@ -52,7 +52,7 @@ const LOOK: Duration = Duration::from_millis(25);
 /// Bounds of the interval at which the run checks for anything else.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(100);
-/// Upper bound of that interval while links are drawn on a timeline.
+/// Replaces [`LONGEST`] while links are drawn on a timeline.
 const TRACED: Duration = Duration::from_millis(5);
 
 /// A lane that its thread has returned.
@@ -217,8 +217,8 @@ impl Engine {
         progress
     }
 
-    /// Gives every lane its thread. Lanes that compute on the host run inside a pool of threads, so that each can
-    /// spread its rows over all of them.
+    /// Gives every lane its thread. Lanes that compute on the host run inside a pool of threads, so that each lane can
+    /// spread its rows over all threads of the pool.
     ///
     /// No lane starts before all threads exist: if a thread cannot be created, no handler has opened anything yet.
     fn spawn(&mut self, started: Instant) -> Result<Receiver<Back>, PrepareError> {
@@ -248,7 +248,8 @@ impl Engine {
             thread(format!("vramp lane {number}"), 1, work)?;
         }
         if !computing.is_empty() {
-            // The device lane is in the pool only in case its device is lost; its thread is extra.
+            // The device lane is in the pool only in case its device is lost, so the lane's thread does not count as a
+            // computing thread.
             let on_device = computing.iter().filter(|(_, lane)| lane.may_leave()).count();
             let count = self.threads.max(computing.len() - on_device) + on_device;
             let pool = rayon::ThreadPoolBuilder::new().num_threads(count).thread_name(|at| format!("vramp rows {at}"));
@@ -257,8 +258,8 @@ impl Engine {
             let lanes: Vec<Mutex<Option<(usize, Lane)>>> =
                 computing.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
             let work = Box::new(move || {
-                // The first threads take a lane each and keep it; the others compute rows. If lanes were jobs, a thread
-                // whose lane waits for rows could pick up another lane.
+                // Each of the first threads takes a lane and keeps it; the other threads compute rows. If lanes were
+                // jobs, a thread whose lane waits for rows could pick up another lane.
                 pool.broadcast(|context| {
                     let lane = lanes.get(context.index());
                     let lane = lane.and_then(|lane| lane.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -282,6 +283,6 @@ const STACK_BYTES: u64 = (2 << 20) + (256 << 10);
 fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
     // Handlers are started on the lane's thread, because starting may wait for files or pipes too.
     let result = lane.start().and_then(|()| lane.run(&|| started.elapsed(), || stop.is_stopped()));
-    // If the lane returns too late the receiver is gone; nothing is left to report to.
+    // If the lane returns too late, the receiver is gone and the result is not needed any more.
     let _ = send.send(Back { number, lane, result });
 }

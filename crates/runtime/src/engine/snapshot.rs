@@ -1,8 +1,8 @@
 //! A snapshot of a running pipeline: everything its parts have counted so far (`vramp top`).
 //!
 //! Rates and shares need two snapshots; the reader compares them. A snapshot reads counters that exist anyway and
-//! allocates only on the reader's thread, so lanes do nothing for it. The figures of one snapshot may differ by a
-//! frame.
+//! allocates only on the reader's thread, so lanes do no work for it. Figures are read one after another, so the
+//! figures of one snapshot may disagree by a frame.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -43,7 +43,7 @@ pub struct Snapshot {
 /// A handler, the handlers of a fused kernel, or an inserted transfer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSnapshot {
-    /// The handlers in it; empty for an inserted transfer.
+    /// The handlers of the node; empty for an inserted transfer.
     pub names: Vec<String>,
     /// The fusion group, as numbered in the plan.
     pub group: Option<usize>,
@@ -61,7 +61,7 @@ pub struct LinkSnapshot {
     pub carried: LinkUse,
     /// Dropped frames by reason. Frames that did not cross a transfer are counted only in the `dropped` of `carried`.
     pub dropped: Dropped,
-    /// Index of the transfer on this link among the nodes.
+    /// Index in `nodes` of the transfer that this link crosses.
     pub transfer: Option<usize>,
 }
 
@@ -83,7 +83,8 @@ pub struct MemorySnapshot {
 pub struct DeviceSnapshot {
     pub name: String,
     pub backend: String,
-    /// Time the device has worked for this run, from a sample of its submissions; `None` before the first sample.
+    /// Time the device has worked for this run, estimated from a sample of the submissions; `None` before the first
+    /// sample.
     pub worked: Option<Duration>,
     pub memory: MemorySnapshot,
 }

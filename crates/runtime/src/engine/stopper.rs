@@ -1,4 +1,5 @@
-//! Stops a pipeline from any thread: at once, as its intended end, or after the frames in flight.
+//! Stops a pipeline from any thread: at once as an interruption, at once as the intended end, or after the frames in
+//! flight have arrived.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

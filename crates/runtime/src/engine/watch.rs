@@ -68,9 +68,9 @@ pub(super) struct WatchedNode {
     pub(super) position: usize,
     pub(super) sink: bool,
     pub(super) source: bool,
-    /// True for a transfer that the planner inserted. The frames it holds are counted on its links.
+    /// True for a transfer that the planner inserted. Frames that the transfer holds are counted on its links.
     pub(super) inserted: bool,
-    /// True if all its work runs on the device.
+    /// True if all work of the node runs on the device.
     pub(super) on_device: bool,
     pub(super) stats: Arc<NodeStats>,
 }

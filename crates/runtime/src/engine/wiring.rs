@@ -1,8 +1,8 @@
 //! Connects nodes by the plan's rings, and finds the gates of each segment.
 //!
 //! **Rings.** A ring of planned depth 0 has one slot and no wake signal: both ends are in one lane, and neither sleeps
-//! while the other works. Any other ring has the planned depth. If its ends are in two lanes, it wakes the producer's
-//! lane when there is room and the consumer's lane when a slot arrives.
+//! while the other works. Any other ring has the planned depth. If the ends of a ring are in two lanes, its link wakes
+//! the producer's lane when there is room and the consumer's lane when a slot arrives.
 //!
 //! **Gates.** A frame enters a segment only if it can leave the segment. A unit that admits frames therefore fires only
 //! if every downstream unit of the segment that feeds a ring with depth has room. Otherwise a frame could stop halfway,

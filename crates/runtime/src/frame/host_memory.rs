@@ -56,9 +56,9 @@ fn huge(len: usize) -> Option<Backing> {
     (first <= HUGE_PAGE).then_some(Backing::Huge { pages, first, len })
 }
 
-/// How many of `len` bytes are in huge pages. The tail after the last whole huge page is in ordinary pages, so that it
-/// takes no more than it needs. Only a tail that nearly fills a huge page is in one: the tail of a 1920x1080 frame
-/// fills 95 percent of a huge page, and a frame of 960x540 fills 98 percent.
+/// How many of `len` bytes are in huge pages. The tail after the last whole huge page is in ordinary pages, so that the
+/// tail takes no more memory than it needs. Only a tail that nearly fills a huge page is in a huge page as well: the
+/// tail of a 1920x1080 frame fills 95 percent of a huge page, and a frame of 960x540 fills 98 percent.
 #[cfg(target_os = "linux")]
 const fn bytes_in_huge(len: usize) -> usize {
     len.saturating_add(HUGE_PAGE / 16) / HUGE_PAGE * HUGE_PAGE

@@ -2,8 +2,8 @@
 //!
 //! A pool lends the memory and takes it back when the last holder drops the frame.
 //!
-//! Invariants: bytes never change while another holder shares the frame. A copy that editing needs comes from the pool
-//! and is counted there.
+//! Invariants: bytes never change while another holder shares the frame. A handler that edits a shared frame edits a
+//! copy, which the pool lends and counts.
 
 pub(crate) mod host_memory;
 pub(crate) mod pool;
@@ -81,9 +81,10 @@ pub(crate) struct FrameStore {
     pub(crate) index: usize,
     /// Number of frames that refer to this memory. At 0 the memory returns to its shelf.
     pub(crate) holders: AtomicU32,
-    /// How often it was lent; distinguishes successive frames in the same memory.
+    /// How often this memory was lent; distinguishes successive frames in the same memory.
     pub(crate) generation: AtomicU64,
-    /// For the ledger: the handler that requested it, the last handler to receive it, and the frame it was lent for.
+    /// For the ledger: the handler that requested the memory, the last handler that received it, and the number of the
+    /// frame for which it was lent.
     pub(crate) owner: AtomicU32,
     pub(crate) last: AtomicU32,
     pub(crate) since_frame: AtomicU64,
@@ -125,7 +126,7 @@ impl Frame {
         Frame { meta, payload: Payload::Host(HostLease { generation, store }) }
     }
 
-    /// Records the handler that receives it, for the ledger.
+    /// Records the handler that receives the frame, for the ledger.
     #[inline]
     pub(crate) fn hand_to(&self, owner: Owner) {
         match &self.payload {
@@ -174,7 +175,7 @@ impl Frame {
         }
     }
 
-    /// Whether both frames are the same bytes in the same memory.
+    /// Whether both frames refer to the same bytes in the same memory.
     pub fn is_same(&self, other: &Frame) -> bool {
         match (&self.payload, &other.payload) {
             (Payload::Host(one), Payload::Host(two)) => {
@@ -199,7 +200,7 @@ impl Frame {
     /// Whether this is the only holder.
     pub fn is_sole(&self) -> bool {
         match &self.payload {
-            // Acquire: the last other holder's reads happened before it released its reference.
+            // Acquire: the last other holder's reads happened before that holder released its reference.
             Payload::Host(held) => held.store.holders.load(Ordering::Acquire) == 1,
             Payload::Device(buffer) => buffer.is_sole(),
         }
@@ -224,7 +225,7 @@ impl Frame {
         self.host().store.bytes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of a frame that was just lent, for writing; `None` if it has other holders.
+    /// The bytes of a frame that was just lent, for writing; `None` if the frame has other holders.
     ///
     /// # Panics
     ///

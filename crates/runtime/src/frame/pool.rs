@@ -1,5 +1,5 @@
-//! The host frame pool: lends memory for frames by size and takes it back, with a ledger of the handlers that requested
-//! it and received it last.
+//! The host frame pool: lends memory for frames by size and takes it back. A ledger records which handler requested
+//! each frame's memory and which handler received the frame last.
 //!
 //! The plan decides how much memory there should be, and the user sets the budget. Both frame pools, on the host and on
 //! the device, have a target a quarter above the plan. If an allocation would exceed the target, free memory is
@@ -9,7 +9,7 @@
 //!
 //! Memory that is still lent when all handlers have stopped is listed in the report, with the handler that requested
 //! it, the handler that received it last, and the frame for which it was lent. Each call notes its handler in the
-//! frames it receives, which takes one store instruction.
+//! frames that the handler receives, with one store instruction per frame.
 //!
 //! Invariants: the same memory is never lent to two frames at once. Bytes never exceed the budget. The memory that was
 //! returned last is lent first, because it is still in the cache. Lending and returning existing memory allocates
@@ -27,7 +27,7 @@ use crate::memory::no_memory::NoMemory;
 /// is freed at once.
 const KEEP_EACH: usize = 10;
 
-/// Left to the rest of the process when memory is reserved ahead.
+/// Bytes that are left to the rest of the process when memory is reserved ahead.
 const HEADROOM_BYTES: u64 = 512 << 20;
 
 /// Lends memory for frames. Clones share the memory; each clone lends for its own owner in the ledger.
@@ -73,7 +73,7 @@ pub struct PoolStats {
     pub lent_bytes: u64,
     /// Number of frames that are lent.
     pub lent: u64,
-    /// Free, waiting to be lent.
+    /// Free bytes, waiting to be lent.
     pub pooled_bytes: u64,
     /// Peak of lent and free bytes together.
     pub peak_bytes: u64,
@@ -91,12 +91,12 @@ pub struct PoolStats {
 /// A held frame, as recorded in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldFrame {
-    /// The handler that requested its memory.
+    /// The handler that requested the frame's memory.
     pub owner: Arc<str>,
-    /// The handler that received it last.
+    /// The handler that received the frame last.
     pub last: Arc<str>,
     pub bytes: u64,
-    /// The number of the frame it was lent for.
+    /// The number of the frame for which the memory was lent.
     pub since_frame: u64,
 }
 
@@ -113,7 +113,7 @@ struct PoolShared {
 #[derive(Debug, Default)]
 struct FramePoolState {
     shelves: BTreeMap<usize, Arc<SizeShelf>>,
-    /// Above this, free memory is released before more is allocated.
+    /// Above this many bytes, free memory is released before more is allocated.
     aim_bytes: Option<u64>,
     peak_bytes: u64,
     hits: u64,
@@ -198,7 +198,7 @@ impl FramePool {
         (self.serves, self.frame) = (owner, frame);
     }
 
-    /// Sets the target. Above it, free memory is released before more is allocated.
+    /// Sets the target. Above the target, free memory is released before more is allocated.
     pub fn aim(&self, bytes: u64) {
         self.lock().aim_bytes = Some(bytes);
     }
@@ -257,8 +257,8 @@ impl FramePool {
         Ok(Frame::lent(meta, store))
     }
 
-    /// Allocates and keeps memory for this many frames of a size, as far as the budget allows, so that none is
-    /// allocated while frames run. Pages that are never touched take no physical memory.
+    /// Allocates and keeps memory for this many frames of a size, as far as the budget allows, so that no memory is
+    /// allocated while frames are processed. Pages that are never touched take no physical memory.
     pub fn reserve(&self, frame_bytes: u64, count: usize) {
         let Ok(bytes) = usize::try_from(frame_bytes) else { return };
         let mut inner = self.lock();
@@ -273,7 +273,7 @@ impl FramePool {
             if made.saturating_add(frame_bytes) > self.shared.budget_bytes {
                 break;
             }
-            // What the system refuses here is requested again by the frame that needs it. Some memory is left to
+            // Memory that the system refuses here is requested again when a frame needs it. Some memory is left to
             // threads and codecs.
             if NoMemory::probe(frame_bytes.saturating_mul(2).saturating_add(HEADROOM_BYTES)).is_err() {
                 break;
@@ -315,7 +315,7 @@ impl FramePool {
         self.lock().copies
     }
 
-    /// All held frames, the oldest first. After a run these are leaks.
+    /// All held frames, the oldest first. Frames that are held after a run are leaks.
     pub fn held(&self) -> Vec<HeldFrame> {
         let inner = self.lock();
         let owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! Bands: groups of neighbouring rows of a frame, which are spread over threads. Each band has its own scratch memory.
 //!
-//! If a frame has several bands, each has at least about 32,768 pixels, because waking a thread for fewer takes longer
-//! than computing them. Bands are whole rows and cover the frame. Nothing is allocated once every band has its scratch
-//! memory.
+//! If a frame has several bands, each band has at least about 32,768 pixels, because waking a thread for fewer pixels
+//! takes longer than computing those pixels. Bands are whole rows and cover the frame. Nothing is allocated once every
+//! band has its scratch memory.
 
 use vramp_kernels::stored::PlaneRows;
 use vramp_kernels::{Pixel, RowScratch};

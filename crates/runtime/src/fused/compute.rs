@@ -43,7 +43,8 @@ impl FusedUnit {
             }
         };
         let port = self.ports.source;
-        // Editing twice would change the result; everything else can be computed again.
+        // Bands that are computed several times (`times`) cannot be edited in place: a second edit would change the
+        // result.
         let in_place = call.context.times() == 1
             && self.program.edits_in_place()
             && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);

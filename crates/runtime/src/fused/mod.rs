@@ -45,7 +45,7 @@ pub struct FusedUnit {
     rate: Option<Rate>,
     ports: FusedPorts,
     scratch: Vec<RowScratch>,
-    /// The member that the last call had reached when it failed or filtered its frame.
+    /// The member that the last call had reached when the call failed or filtered its frame.
     failed: Option<usize>,
     /// Transparent frames, one per size, for inputs on which no frame has come yet.
     nothing: SmallVec<[Frame; 2]>,
@@ -146,7 +146,7 @@ impl FrameHandler for FusedUnit {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         self.failed = None;
         let number = call.now().number;
-        // Not between a call and its repetition: for the repetition the parameters are filled in already.
+        // No reload between a call and its repetition, because the parameters for the repetition are already filled in.
         #[cfg(not(target_arch = "wasm32"))]
         if self.progress.is_none_or(|progress| progress.number != number) {
             self.reload_changed(call);
@@ -178,8 +178,8 @@ impl FrameHandler for FusedUnit {
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
         vramp_gpu::now(self.compile(device))?;
-        // The kernel of a pending reload was being compiled for the previous device, and may be the reason for its
-        // loss.
+        // The kernel of a pending reload was being compiled for the previous device, and may be the reason why that
+        // device was lost.
         self.lost_reload = self.pending_reload.take().map(|pending_reload| pending_reload.member).or(self.lost_reload);
         Ok(())
     }

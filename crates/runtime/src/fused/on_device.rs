@@ -3,7 +3,7 @@
 //! **Small data** (overlay images, the coverage of text) have one buffer per fused unit, with room to grow. A change is
 //! recorded with the parameters, in the same staging memory and the same submit, and the queue orders the change after
 //! the kernels that still read the old content. So bind groups stay the same and nothing waits. Small data are sent
-//! only when they have changed. They do not count as uploads, because only frames do.
+//! only when they have changed. Only frames count as uploads; small data do not.
 
 use std::sync::Arc;
 
@@ -112,7 +112,8 @@ impl DeviceKernels {
             let mut bound: SmallVec<[&Buffer; 12]> = SmallVec::new();
             bound.extend(source.and_then(Frame::buffer).filter(|_| reads_source));
             bound.extend(kept.filter(|_| second.is_some()));
-            // Each pass binds the images of its own functions: those before the head first, those after it last.
+            // Each pass binds the images of its own functions. Images of functions before the head come first in the
+            // list.
             let from = if reads_source { 0 } else { self.inputs_before_head };
             let to = if first.is_some() { self.inputs_before_head } else { extra_inputs.len() };
             bound.extend(extra_inputs[from..to].iter().filter_map(Frame::buffer));
@@ -170,8 +171,8 @@ impl DeviceKernels {
 }
 
 /// The bytes lent to one call so far. A call that is refused more memory returns all of these bytes. Its error
-/// therefore counts them both as needed and as available, so that the available bytes and those that others hold add up
-/// to the budget.
+/// therefore counts them both as needed and as available, so that the available bytes and the bytes of other holders
+/// add up to the budget.
 #[derive(Default)]
 pub(super) struct LentBytes(u64);
 

@@ -14,8 +14,9 @@ use super::on_device::ExtraFrames;
 use super::survey::survey;
 
 impl FusedUnit {
-    /// Estimated scratch bytes of all threads. Each thread needs some rows, and also the whole source if its pixels are
-    /// changed before the head, which may read them in any order.
+    /// Estimated scratch bytes of all threads. Each thread needs some rows. If functions change the source's pixels
+    /// before the head, each thread also needs the whole changed source, because the head may read its pixels in any
+    /// order.
     pub(super) fn scratch_bytes(&self, threads: usize, (source, made): (Size, Size)) -> u64 {
         const ROWS: u64 = 64;
         const PIXEL_BYTES: u64 = 16;

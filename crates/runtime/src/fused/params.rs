@@ -60,8 +60,8 @@ impl FusedUnit {
         self.check_format(coming)?;
         self.announce_sizes(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
-        // Probed before members build their tables: the tables and the threads' rows are allocated by code that cannot
-        // report a failure.
+        // Memory is probed before members build their tables: the tables and the threads' rows are allocated by code
+        // that cannot report a failure.
         if self.kernels.is_none() && self.fitted != Some((source, size)) {
             NoMemory::probe(self.scratch_bytes(call.context.thread_count(), (source, size)))?;
             self.fitted = Some((source, size));
@@ -92,9 +92,9 @@ impl FusedUnit {
         Ok(Ok(progress.sizes))
     }
 
-    /// Calls the next member for its parameters. If the member fails before it has written any, a repeated call
-    /// continues with this member. Otherwise the repeated call begins anew, because written parameters cannot be taken
-    /// back.
+    /// Calls the next member for its parameters. If the member fails before it has written any parameters, a repeated
+    /// call continues with this member. Otherwise the repeated call begins anew, because written parameters cannot be
+    /// taken back.
     fn fill_member(
         &mut self,
         mut progress: ParamProgress,
@@ -138,8 +138,8 @@ impl FusedUnit {
         Ok(())
     }
 
-    /// Kernels are compiled for one format and can read no other. For an input on which no frame has come yet, there is
-    /// a substitute in RGBA only.
+    /// Kernels are compiled for one format and can read no other format. For an input on which no frame has come yet,
+    /// there is a substitute in RGBA only.
     fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
         let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
         match coming.map(|meta| meta.format) {

@@ -1,5 +1,5 @@
 //! Reloads a member of a fused unit: compiles new kernels on another thread while the old kernels run, and replaces the
-//! old ones between two frames.
+//! old kernels between two frames.
 //!
 //! The unit runs unchanged until compilation has finished, and stays unchanged if compilation failed.
 
@@ -30,11 +30,12 @@ pub(super) struct PendingReload {
 const STACK_BYTES: usize = 16 << 20;
 
 impl FusedUnit {
-    /// Starts the reload of a changed member, and swaps it in once its kernels are compiled; called between two frames.
+    /// Starts the reload of a changed member, and swaps the replacement in once its kernels are compiled; called
+    /// between two frames.
     pub(super) fn reload_changed(&mut self, call: &mut Call<'_>) {
         if let Some(member) = self.lost_reload.take() {
             let handler = self.name.split('+').nth(member).unwrap_or(&self.name).to_owned();
-            let problem = "the device was lost while it was being compiled; save the file again to retry".to_owned();
+            let problem = "the device was lost during compilation; save the file again to retry".to_owned();
             call.context.report(&RunEvent::NotReloaded { handler, problem });
         }
         if let Some(pending_reload) = &mut self.pending_reload {
@@ -105,7 +106,7 @@ impl PendingReload {
         match self.answer.try_recv() {
             Ok(answer) => Some(answer),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err("no thread could be started to compile it".to_owned())),
+            Err(TryRecvError::Disconnected) => Some(Err("no thread could be started to compile the file".to_owned())),
         }
     }
 }

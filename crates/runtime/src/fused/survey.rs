@@ -1,7 +1,7 @@
 //! Surveys: a pass over the whole source before any row is made, spread over threads.
 //!
-//! The program decides what is collected; afterwards the scratch memory of every band holds the combined result. The
-//! result does not depend on the number of threads, and nothing is allocated once the scratch memory has grown.
+//! The program decides what a survey collects; afterwards the scratch memory of every band holds the combined result.
+//! The result does not depend on the number of threads, and nothing is allocated once the scratch memory has grown.
 
 use vramp_kernels::{KernelFrame, RowProgram, RowScratch};
 

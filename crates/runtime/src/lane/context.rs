@@ -1,7 +1,7 @@
 //! Lane contexts: the host pool, the number of threads, the device, the event listener and the trace track that a lane
 //! works with.
 //!
-//! Each lane has its own context, so that no access to it needs a lock.
+//! Each lane has its own context, so that a lane needs no lock to access its context.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl LaneContext {
         }
     }
 
-    /// Lets bands of rows be spread over this many threads, if the lane runs in a pool that has them.
+    /// Lets bands of rows be spread over this many threads, if the lane runs in a pool of that many threads.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> LaneContext {
         self.threads = threads.max(1);
@@ -201,7 +201,8 @@ impl LaneContext {
         self.aside.set(None);
     }
 
-    /// The reserved frame if it has this size; otherwise it is returned to the pool.
+    /// Takes the reserved frame if it has as many bytes as a frame with this metadata. Otherwise returns the reserved
+    /// frame to the pool.
     pub(crate) fn take_aside(&self, meta: Meta) -> Option<Frame> {
         let bytes = |meta: &Meta| meta.format.frame_bytes(meta.size);
         let mut frame = self.aside.take().filter(|frame| bytes(frame.meta()) == bytes(&meta))?;

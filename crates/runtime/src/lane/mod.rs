@@ -1,14 +1,14 @@
 //! A lane: nodes that run one after another, on one thread or stepped from outside.
 //!
 //! The nodes of the device lane are divided into segments. What a segment records is played, that is, turned into one
-//! submit. There is one such lane per device, and a full ring after one segment does not block the other segments. In
+//! submit. There is one device lane per device, and a full ring after one segment does not block the other segments. In
 //! each step the device lane receives finished downloads, plays a recording that could not be played before, and then
 //! fires the latest segment that can move, so that frames leave before others enter. `--in-flight` bounds the
 //! submissions in flight, `--batch` puts several frames into one submit.
 //!
 //! Lanes share only links and wake signals. An idle lane waits for its signal, or for the device if only the device can
-//! let it move. A wait for the device is short and any other wait ends at the signal, so that notifying the signal
-//! suffices to stop a lane.
+//! let the lane move. A wait for the device is short and any other wait ends at the signal, so that notifying the
+//! signal suffices to stop a lane.
 
 pub(crate) mod context;
 mod recovery;
@@ -146,7 +146,7 @@ impl Lane {
     }
 
     /// The device lane: nodes in segments, in running order, and the player of their recordings. `gates` holds, for
-    /// each node that admits frames to its segment, the nodes through which they leave.
+    /// each node that admits frames to its segment, the nodes through which those frames leave.
     pub fn on_device(
         segments: Vec<Vec<Node>>,
         gates: Vec<Vec<Vec<usize>>>,
@@ -187,12 +187,12 @@ impl Lane {
         nodes.next().is_some_and(Node::is_source) && nodes.next().is_none()
     }
 
-    /// Whether it computes pixels on the host, so that more threads would help.
+    /// Whether the lane computes pixels on the host, so that more threads would help.
     pub fn computes(&self) -> bool {
         (self.player.is_none() || self.may_leave()) && self.nodes().any(Node::computes)
     }
 
-    /// Whether it is the device lane and continues without its device after a loss.
+    /// Whether this is the device lane and continues without its device after a loss.
     pub(crate) fn may_leave(&self) -> bool {
         self.recovery.as_ref().is_some_and(|recovery| recovery.rule != vramp_plan::OnLoss::Stop)
     }
@@ -217,7 +217,7 @@ impl Lane {
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
     }
 
-    /// Starts its handlers. Later calls do nothing.
+    /// Starts the lane's handlers. Later calls do nothing.
     pub fn start(&mut self) -> Result<(), HandlerFailure> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
@@ -350,7 +350,7 @@ impl Lane {
     /// start. A stop takes effect at the next wake signal.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run(&mut self, now: &dyn Fn() -> Duration, stopped: impl Fn() -> bool) -> Result<(), HandlerFailure> {
-        /// A missed signal must not hang a lane for good; nothing depends on this length.
+        /// Longest wait for a signal: a missed signal must not hang a lane for good. The exact length does not matter.
         const LONGEST: Duration = Duration::from_secs(1);
         /// Interval of new attempts while memory is short, because returned memory wakes no lane.
         const FOR_MEMORY: Duration = Duration::from_millis(1);
@@ -401,8 +401,8 @@ impl Lane {
         }
     }
 
-    /// Stops its handlers. Queued frames are dropped for this reason. Handlers whose stream has not ended are stopped
-    /// early. Returns the first failure after all have been stopped.
+    /// Stops the lane's handlers. Queued frames are dropped for this reason. Handlers whose stream has not ended are
+    /// stopped early. Returns the first failure, after all handlers have been stopped.
     pub fn stop(&mut self, reason: DropReason) -> Result<(), HandlerFailure> {
         self.end(reason, false, &mut Vec::new())
     }

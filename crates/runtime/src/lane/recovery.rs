@@ -1,11 +1,12 @@
 //! Recovery: how the device lane continues when its device is lost.
 //!
-//! Only the device lane knows a device, so only that lane has to continue without it. Its nodes, rings and handlers
-//! stay: files stay open, sources continue, frames on the host stay queued. What was on the device is dropped: frames
-//! in rings, frames that `delay` holds, and requested downloads that have not arrived. Each dropped frame leaves an
-//! empty slot, because nodes count slots, and is counted as `device_lost`. Then the lane continues in one of two ways.
+//! Only the device lane knows a device, so only that lane has to continue without the device. The lane's nodes, rings
+//! and handlers stay: files stay open, sources continue, frames on the host stay queued. What was on the device is
+//! dropped: frames in rings, frames that `delay` holds, and requested downloads that have not arrived. Each dropped
+//! frame leaves an empty slot, because nodes count slots, and is counted as `device_lost`. Then the lane continues in
+//! one of two ways.
 //!
-//! - **On another device**, opened as the first one was. Handlers receive the new device
+//! - **On another device**, opened as the first device was. Handlers receive the new device
 //!   ([`FrameHandler::enter_device`](crate::FrameHandler::enter_device)), fused units compile their kernels again,
 //!   small data are sent again.
 //! - **On the CPU.** A fused unit has its host implementation from the start, so there is nothing to prepare:
@@ -16,10 +17,10 @@
 //!
 //! The lane also continues on the CPU after several losses in quick succession, or if no device can be opened. Then,
 //! after a pause of a second, another thread opens a device and compiles the kernels on it; if that fails, the next
-//! pause is twice as long. Once the device is ready, the lane returns to it, and nodes upload frames that are on the
-//! host by then when they need them. A device without memory and a kernel over its time limit count as losses as well,
-//! but then the lane does not return to a device: the same frame would fail in the same way. A device that hangs is
-//! leaked, because dropping it can hang.
+//! pause is twice as long. Once the device is ready, the lane returns to it, and each node uploads the frames it needs
+//! that are still on the host. A device without memory and a kernel over its time limit count as losses as well, but
+//! then the lane does not return to a device: the same frame would fail in the same way. A device that hangs is leaked,
+//! because dropping it can hang.
 //!
 //! A handler that cannot leave the device ends the run with [`HandlerError::NoTwin`]. Verification, the harness,
 //! calibration and the demo's table stop at a loss: they are not meant to measure the CPU.
@@ -43,7 +44,7 @@ use crate::observe::report::DeviceRecovery;
 
 use super::{Lane, Stepped};
 
-/// Opens a device like the one that was lost.
+/// Opens a device in place of the lost device.
 pub type Reopen = Arc<dyn Fn() -> Result<Device, OpenError> + Send + Sync>;
 
 pub(crate) type MakePlayer = Arc<dyn Fn(&Device) -> Result<Player, PlayError> + Send + Sync>;
@@ -52,7 +53,7 @@ pub(crate) type MakePlayer = Arc<dyn Fn(&Device) -> Result<Player, PlayError> + 
 const MOST_LOSSES: usize = 3;
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The first pause; each further one is twice as long, up to [`LONGEST_PAUSE`].
+/// The first pause; each further pause is twice as long, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -114,7 +115,7 @@ impl RecoveryState {
         self.kept.as_ref()
     }
 
-    /// The length of the next pause: twice the last one, unless that was long ago.
+    /// The length of the next pause: twice the last pause, or the first pause again if the last pause was long ago.
     #[cfg(not(target_arch = "wasm32"))]
     fn next_pause(&mut self, now: Duration) -> Duration {
         let lately = self.paused.filter(|(_, at)| now.saturating_sub(*at) <= 2 * LONGEST_PAUSE);
@@ -244,7 +245,7 @@ impl Lane {
         }
     }
 
-    /// Returns to a device if one is available again.
+    /// Returns to a device if a device is available again.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn look_for_device(&mut self, now: Duration) {
         let Some(mut recovery) = self.recovery.take_if(|recovery| recovery.way_back.is_some()) else { return };

@@ -1,8 +1,8 @@
-//! A link: a [`SlotRing`] between two nodes, and the [`WakeSignal`]s of their lanes.
+//! A link: a [`SlotRing`] between two nodes, and the [`WakeSignal`]s of the lanes of these nodes.
 //!
-//! A link wakes the consumer's lane when a slot arrives, and the producer's lane when room appears. It never blocks: an
-//! idle lane waits for its own signal, which any of its links may raise. If both ends are in one lane, nothing is
-//! signalled.
+//! A link wakes the consumer's lane when a slot arrives, and the producer's lane when room appears. A link never
+//! blocks: an idle lane waits for its own signal, which any link of that lane may notify. If both ends are in one lane,
+//! nothing is signalled.
 
 pub(crate) mod ring;
 mod sync;
@@ -79,7 +79,7 @@ impl<T> LinkSender<T> {
         self.shared.ring().room()
     }
 
-    /// Sends a slot. A full lossless link returns it.
+    /// Sends a slot. A full lossless link returns the slot.
     pub fn send(&self, slot: StreamSlot<T>) -> SendResult<T> {
         let sent = self.shared.ring().send(slot);
         if let SendResult::Taken = sent {
@@ -123,7 +123,7 @@ impl<T> Clone for LinkObserver<T> {
 }
 
 impl<T> LinkObserver<T> {
-    /// Whether both observe the same link.
+    /// Whether both observers view the same link.
     pub fn is_same(&self, other: &LinkObserver<T>) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -163,7 +163,8 @@ impl<T> LinkReceiver<T> {
         slot
     }
 
-    /// Takes all slots up to a time. Returns the newest frame among them, and whether a device loss took a newer frame.
+    /// Takes all slots up to a time. Returns the newest frame among them, and whether a device loss took a frame that
+    /// was newer than the returned frame.
     pub fn take_up_to(&self, pts_ns: i64) -> (Option<T>, bool) {
         let (newest, lost) = self.shared.ring().take_up_to(pts_ns);
         if newest.is_some() {

@@ -1,7 +1,7 @@
 //! The bounded queue of a link: slots in order of time, with a policy for a full queue.
 //!
-//! A ring never blocks and wakes no thread; [`super::LinkSender`] and [`super::LinkReceiver`] wake the lanes at its
-//! ends.
+//! A ring never blocks and wakes no thread; [`super::LinkSender`] and [`super::LinkReceiver`] wake the lanes at the
+//! ends of the ring.
 //!
 //! Invariants: sent = taken + dropped + queued. Times never decrease. A dropped frame leaves an empty slot, because
 //! `delay` and `every` count slots and joins wait for times. A ring never grows after it is created.
@@ -40,7 +40,7 @@ impl<T> StreamSlot<T> {
         StreamSlot::Empty { count: 1, first_ns: pts_ns, last_ns: pts_ns, lost: true }
     }
 
-    /// Appends a run of empty slots. Returns `other` unchanged if either side is a frame.
+    /// Appends `other` if `self` and `other` are both runs of empty slots. Otherwise returns `other` unchanged.
     pub(crate) fn join(&mut self, other: StreamSlot<T>) -> Option<StreamSlot<T>> {
         match (self, other) {
             (
@@ -130,7 +130,7 @@ impl<T> SlotRing<T> {
     /// A ring for `depth` frames, at least one.
     pub fn new(policy: Policy, depth: usize) -> SlotRing<T> {
         let depth = depth.max(1);
-        // Room for a run of empty slots between frames, before the first and after the last.
+        // Room for a run of empty slots between frames, before the first frame and after the last frame.
         SlotRing {
             slots: VecDeque::with_capacity(2 * depth + 2),
             policy,
@@ -148,8 +148,8 @@ impl<T> SlotRing<T> {
         self.room() > 0
     }
 
-    /// How many frames the ring accepts now. Only a lossless ring with a consumer has a limit; any other ring drops
-    /// frames instead.
+    /// How many frames the ring accepts now. Only a lossless ring whose consumer has not ended has a limit; any other
+    /// ring drops frames instead.
     pub fn room(&self) -> usize {
         if self.closed || self.policy != Policy::Lossless {
             return usize::MAX;
@@ -214,7 +214,7 @@ impl<T> SlotRing<T> {
     }
 
     /// Takes all slots up to a time. Returns the newest frame among them, which an input supplies for a lead frame of
-    /// that time, and whether a device loss took a newer frame.
+    /// that time, and whether a device loss took a frame that was newer than the returned frame.
     pub fn take_up_to(&mut self, pts_ns: i64) -> (Option<T>, bool) {
         let (mut newest, mut lost) = (None, false);
         while self.slots.front().is_some_and(|slot| slot.first_ns() <= pts_ns) {

@@ -39,7 +39,7 @@ impl WakeSignal {
         WakeSignal { inner: Arc::new(inner) }
     }
 
-    /// Whether both are clones of one signal.
+    /// Whether `self` and `other` are clones of one signal.
     pub fn is_same(&self, other: &WakeSignal) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -55,7 +55,7 @@ impl WakeSignal {
         }
     }
 
-    /// Whether it was notified since the last call; clears the notification.
+    /// Whether the signal was notified since the last call; clears the notification.
     pub fn heard(&self) -> bool {
         self.inner.state.swap(QUIET, Ordering::AcqRel) == NOTIFIED
     }

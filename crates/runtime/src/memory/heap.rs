@@ -14,7 +14,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The system's allocator with a counter. A program that wants its allocations per frame to be counted installs it:
+/// The system's allocator with a counter. A program that wants its allocations per frame to be counted installs this
+/// allocator:
 ///
 /// ```
 /// #[global_allocator]
@@ -97,9 +98,9 @@ pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
 /// Makes all threads allocate from one heap if the address space is limited (`ulimit -v`). Call it before the first
 /// thread is started.
 ///
-/// glibc reserves 64 MiB of addresses for each thread. If it cannot, every small allocation of that thread takes a page
-/// of its own, and the remaining addresses are used up after a few thousand such allocations. A small allocation that
-/// fails aborts the process, because Rust's lists and strings cannot report it.
+/// glibc reserves 64 MiB of addresses for each thread. If glibc cannot reserve them, every small allocation of that
+/// thread takes a page of its own, and the remaining addresses are used up after a few thousand such allocations. A
+/// small allocation that fails aborts the process, because Rust's lists and strings cannot report the failure.
 pub fn share_heap_if_limited() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -135,8 +136,8 @@ fn count() {
     });
 }
 
-// SAFETY: `System` keeps every promise of the trait; each call is passed on to it unchanged. Counting touches only a
-// cell of this thread and does not allocate or unwind.
+// SAFETY: `System` keeps every promise of the trait; each call is passed on to `System` unchanged. Counting touches
+// only a cell of this thread and does not allocate or unwind.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -152,7 +153,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count();
-        // SAFETY: as above; the pointer came from System, because every allocation here does.
+        // SAFETY: as above; the pointer came from System, because every allocation here comes from System.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 

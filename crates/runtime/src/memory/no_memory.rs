@@ -19,7 +19,8 @@ pub struct NoMemory {
     pub needed_bytes: u64,
 }
 
-/// Left over by large allocations, so that small allocations, which cannot report a failure, still find memory.
+/// Bytes that every large allocation leaves free, so that small allocations, which cannot report a failure, still find
+/// memory.
 const SPARE_BYTES: usize = 32 << 20;
 
 /// Smaller allocations are not probed.
@@ -45,7 +46,7 @@ impl NoMemory {
     }
 
     /// Checks whether this many bytes and some spare bytes can be allocated in one piece, and releases them. Called
-    /// before libraries that abort when they get no memory. Allocating without touching takes microseconds.
+    /// before calls into libraries that abort when they get no memory. Allocating without touching takes microseconds.
     pub fn probe(bytes: u64) -> Result<(), NoMemory> {
         // Small allocations use the spare bytes. On the web, memory once requested is never returned.
         if bytes < LARGE_BYTES || cfg!(target_arch = "wasm32") {

@@ -3,7 +3,7 @@
 //! A budget is a hard limit: no pool ever exceeds it. A node that is refused memory before it has taken its frame waits
 //! and is called again with the same frame, which counts as held meanwhile. Fused units, uploads and `convert` request
 //! memory before they take their frame. For a source, memory is lent before the call, because a source cannot be called
-//! twice for one frame. A download stays in its ring until there is a host frame for it. A handler that takes its frame
+//! twice for one frame. A download stays in its ring until a host frame is lent for it. A handler that takes its frame
 //! first and requests memory afterwards fails on that frame, as with any other error.
 //!
 //! - **What is admitted can leave.** A node that requests host memory leaves enough for one frame of each downstream
@@ -12,9 +12,9 @@
 //! - **No lane spins.** A lane that waits for memory waits for the device, or one millisecond, and tries again.
 //! - **No lane waits forever.** If the caller steps the engine, a stall is a round in which nothing moved, no clock
 //!   runs and the device is idle. If lanes run on threads, the watching thread sees that all lanes are idle, wakes
-//!   them, and finds that each has tried again and none has moved ([`Stall`]). After a stall, nodes stop leaving memory
-//!   to others. If that does not help either, the run ends with [`OutOfMemory`]: which handler needs how much for which
-//!   frame, how much is available, and which handlers hold the rest.
+//!   them, and finds that each lane has tried again and no lane has moved ([`Stall`]). After a stall, nodes stop
+//!   leaving memory to others. If that does not help either, the run ends with [`OutOfMemory`]: which handler needs how
+//!   much for which frame, how much is available, and which handlers hold the rest.
 
 use std::fmt;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub struct MemoryHolder {
     pub owner: Arc<str>,
     pub frames: usize,
     pub bytes: u64,
-    /// The first frame it was lent for.
+    /// The number of the first frame for which this memory was lent.
     pub since_frame: u64,
 }
 
@@ -142,13 +142,13 @@ impl Shortage {
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WaitingLane {
-    /// Steps that moved something.
+    /// Number of steps that moved something.
     pub(crate) moves: u64,
-    /// All steps.
+    /// Number of all steps.
     pub(crate) tries: u64,
-    /// Whether only other lanes or returned memory can let it move.
+    /// Whether only other lanes or returned memory can let the lane move.
     pub(crate) idle: bool,
-    /// Whether it waits for memory.
+    /// Whether the lane waits for memory.
     pub(crate) starves: bool,
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct Stall {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Stall {
-    /// Compares the lanes' states with those of the previous call.
+    /// Compares the lanes' states with the states at the previous call.
     pub(crate) fn judge(&mut self, lanes: Vec<WaitingLane>) -> Verdict {
         let stalled = lanes.iter().all(|lane| lane.idle) && lanes.iter().any(|lane| lane.starves);
         if !stalled {
@@ -183,7 +183,7 @@ impl Stall {
             self.before = None;
             return if was_pressed { Verdict::Wake } else { Verdict::Fine };
         }
-        // Every lane has made one whole step that began after the previous call, and none has moved.
+        // Every lane has made one whole step that began after the previous call, and no lane has moved.
         let same =
             |(before, now): (&WaitingLane, &WaitingLane)| before.moves == now.moves && now.tries >= before.tries + 2;
         let moved = |(before, now): (&WaitingLane, &WaitingLane)| before.moves != now.moves;

@@ -1,9 +1,10 @@
 //! One call of a node's handler: its inputs, its owner in the memory ledger, and retries.
 //!
-//! A handler's error costs its frame: the slot is sent empty, and `on-error` decides whether the run stops, continues,
-//! or retries that frame once. A fused node follows the policy of the member that failed and counts the failure for
-//! that member. A retry continues with that member, so that no other member is called twice. Unless the run stops, the
-//! first failure of a handler is reported and its later failures are only counted.
+//! When a handler fails on a frame, the frame's slot is sent empty, and `on-error` decides whether the run stops or
+//! continues. With `on-error=retry`, the handler is first called once more for that frame. A fused node follows the
+//! policy of the member that failed and counts the failure for that member. A retry continues with that member, so that
+//! no other member is called twice. Unless the run stops, the first failure of a handler is reported and its later
+//! failures are only counted.
 //!
 //! Frames that the handler leaves in its inputs are released, except the frame of a call that will be repeated.
 
@@ -18,10 +19,10 @@ use super::Node;
 
 impl Node {
     /// Calls the handler, and calls it once more for each member that fails and whose policy is to retry. A fused unit
-    /// continues with the member that failed, so that no other is called twice for a frame.
+    /// continues with the member that failed, so that no other member is called twice for a frame.
     pub(super) fn call(&mut self, now: Now, context: &mut LaneContext) -> Result<(Flow, bool), HandlerError> {
-        // Keeps a second reference to the frame for retries only: without it the handler may be the sole holder and
-        // edit in place.
+        // Keeps a second reference to the frame for retries only: without a second reference the handler may be the
+        // sole holder and edit in place.
         let spare = if self.retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
         let mut outcome = self.call_once(now, context);
         let supplied_again = self.supplied_again;

@@ -75,15 +75,15 @@ impl Node {
         self
     }
 
-    /// Ends the node with this input as well as with its lead (`until=shortest`). Must be called before the input is
-    /// connected.
+    /// Lets the end of this input end the node, as the end of the lead does (`until=shortest`). Must be called before
+    /// the input is connected.
     #[must_use]
     pub fn ends_with(mut self, input: usize) -> Node {
         self.ends_with[input] = true;
         self
     }
 
-    /// Sets the member that each input belongs to; defaults to the first for all.
+    /// Sets the member that each input belongs to; by default, all inputs belong to the first member.
     #[must_use]
     pub fn input_of(mut self, members: Vec<usize>) -> Node {
         self.input_of = members;
@@ -115,7 +115,7 @@ impl Node {
         self
     }
 
-    /// Gives the source's frames planned times instead of measured ones, so that a run can be repeated exactly.
+    /// Gives the source's frames planned times instead of measured times, so that a run can be repeated exactly.
     #[must_use]
     pub fn nominal(mut self) -> Node {
         self.pace.nominal = true;

@@ -7,7 +7,7 @@
 //! **Downloads.** A download is recorded now and arrives some submits later. The node holds the slot of the frame and
 //! counts the room for the frame as taken. Frames leave in the order in which they were requested.
 //!
-//! The node sends the oldest slot when it is complete and due. Empty slots count like any other slot.
+//! The node sends the oldest slot when that slot is complete and due. Empty slots count like any other slot.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub(crate) struct DelayLine {
 enum DelayedSlot {
     /// Complete; can be sent.
     Slot(StreamSlot<Frame>),
-    /// Its frame is still being made.
+    /// The slot's frame is still being made.
     Awaited(Now),
 }
 
@@ -37,7 +37,7 @@ impl Default for DelayLine {
 }
 
 impl DelayLine {
-    /// Reserves room for a delay of this many slots, with runs of empty ones in between.
+    /// Reserves room for a delay of this many slots, with runs of empty slots in between.
     pub(crate) fn reserve(&mut self, delay: usize) {
         self.slots.reserve(2 * delay + 2);
     }
@@ -56,7 +56,7 @@ impl DelayLine {
         matches!(self.slots.front(), Some(DelayedSlot::Slot(_)))
     }
 
-    /// Number of slots; a run of empty ones counts fully.
+    /// Number of slots; every empty slot of a run counts.
     pub(crate) fn slot_count(&self) -> u64 {
         let count = |held: &DelayedSlot| match held {
             DelayedSlot::Slot(StreamSlot::Empty { count, .. }) => *count,
@@ -71,7 +71,7 @@ impl DelayLine {
     }
 
     /// The time of the oldest frame: no earlier frame will leave. Empty slots do not count, because the slots of a run
-    /// leave one by one and only the time of the first is known.
+    /// leave one by one and only the time of the first slot is known.
     pub(crate) fn first_frame_ns(&self) -> Option<i64> {
         self.slots.iter().find_map(|held| match held {
             DelayedSlot::Slot(StreamSlot::Frame { pts_ns, .. }) => Some(*pts_ns),

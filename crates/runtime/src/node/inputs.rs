@@ -4,14 +4,14 @@
 //! frame of the lead. The node fires when the rule allows it.
 //!
 //! **Ends.** A source's stream ends at the time of its last slot. A handler's stream ends with its lead. With
-//! `until=shortest` it ends at the earliest end of its lead and its other inputs; a join then passes on the lead's
-//! frames up to and including that time. Streams announce how long they last in addition to their watermarks, because a
-//! watermark may be later than the end of its stream. If an input may end a join, the join waits until that input has
-//! ended or is known to last as long as the lead. So lossless graphs give the same frames in any order of threads,
-//! fused or not (`tests/endings.rs` models the rule). A node whose consumers have all ended ends too, so that an
-//! endless side input does not keep a run alive.
+//! `until=shortest`, a handler's stream ends at the earliest end of the lead and the other inputs; a join then passes
+//! on the lead's frames up to and including that time. Streams announce how long they last in addition to their
+//! watermarks, because a watermark may be later than the end of its stream. If an input may end a join, the join waits
+//! until that input has ended or is known to last as long as the lead. So lossless graphs give the same frames in any
+//! order of threads, fused or not (`tests/endings.rs` models the rule). A node whose consumers have all ended ends too,
+//! so that an endless side input does not keep a run alive.
 //!
-//! Invariants: an input supplies its newest frame up to the lead's time, never a later one. An input that has ended
+//! Invariants: an input supplies its newest frame up to the lead's time, never a later frame. An input that has ended
 //! keeps its last frame.
 
 use vramp_plan::{Policy, Space};
@@ -23,7 +23,7 @@ use crate::link::ring::{BEFORE_ALL, DropReason, SlotRing, StreamSlot};
 pub(crate) struct Inputs {
     ports: Vec<Option<Port>>,
     lead: usize,
-    /// Whether any input but the lead ends the node.
+    /// Whether the end of any input but the lead ends the node.
     ends_early: bool,
 }
 
@@ -34,7 +34,7 @@ struct Port {
     newest: Option<Frame>,
     /// Whether the newest frame has been supplied before.
     seen: bool,
-    /// Whether a device loss took the newest frame, and no other has come since.
+    /// Whether a device loss took the newest frame, and no other frame has come since.
     lost: bool,
     /// Whether the node ends when this input ends (`until=shortest`).
     ends_node: bool,
@@ -121,7 +121,7 @@ impl Inputs {
         self.ports[input] = Some(Port { link, policy, newest: None, seen: false, lost: false, ends_node });
     }
 
-    /// The state of the lead; `None` if it is not linked.
+    /// The state of the lead; `None` if the lead is not linked.
     pub(crate) fn look(&self) -> Option<LeadView> {
         let lead = self.ports.get(self.lead)?.as_ref()?;
         Some(lead.link.look(LeadView::of))
@@ -157,8 +157,8 @@ impl Inputs {
         moved
     }
 
-    /// Whether every input but the lead is certain at this time. Only lossless inputs are waited for. Of an input that
-    /// may end the node, it must also be known whether the input lasts that long.
+    /// Whether every input but the lead is certain at this time. Only lossless inputs are waited for. If an input may
+    /// end the node, it must also be known whether that input lasts until this time.
     pub(crate) fn are_certain(&self, at_ns: i64) -> bool {
         let certain = |port: &Port| match (port.is_awaited(), port.ends_node) {
             (false, _) => true,
@@ -171,8 +171,8 @@ impl Inputs {
     /// The end of the node's stream, once this end is known and the lead has reached it: the earliest end of the lead
     /// and of the inputs that end the node.
     ///
-    /// An end is known when each of the other streams is known to last at least as long, so that the order in which
-    /// ends are noticed makes no difference.
+    /// An end is known when each of the other streams is known to last at least until that end, so that the order in
+    /// which ends are noticed makes no difference.
     pub(crate) fn end_ns(&self, lead: &LeadView) -> Option<i64> {
         if !self.ends_early && !lead.over {
             return None;
@@ -192,8 +192,8 @@ impl Inputs {
         earliest.filter(|end_ns| least >= *end_ns && lead.is_past(*end_ns))
     }
 
-    /// For a node that a clock leads: the earliest end of the inputs that end the node, if it is before this time.
-    /// Called when all inputs are certain at this time.
+    /// For a node that a clock leads: the earliest end of the inputs that end the node, if that end is before this
+    /// time. Called when all inputs are certain at this time.
     pub(crate) fn end_before(&self, at_ns: i64) -> Option<i64> {
         self.ending().filter_map(|port| port.link.look(SlotRing::end_ns)).min().filter(|end_ns| *end_ns < at_ns)
     }
@@ -237,7 +237,7 @@ impl Inputs {
     }
 
     /// Drops the frames that were on a lost device and returns how many of them were queued. An input that has lost the
-    /// frame it supplies has none until another comes. The losses of queued frames are marked in their slots.
+    /// frame it supplies has no frame until another frame comes. The losses of queued frames are marked in their slots.
     pub(crate) fn lose(&mut self) -> u64 {
         let is_lost = |frame: &Frame| frame.space() == Space::Gpu;
         let lead = self.lead;

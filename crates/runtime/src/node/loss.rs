@@ -1,12 +1,12 @@
 //! What happens to a node when its device is lost, and when a device is available again.
 //!
-//! Frames on the device are lost if they are queued at the node, held by it, or awaited by it. Frames on the host stay.
-//! The lane decides where the run continues, for all of its nodes at once.
+//! Frames on the device that are queued at the node, held by the node or awaited by the node are lost. Frames on the
+//! host stay. The lane decides where the run continues, for all of its nodes at once.
 //!
 //! No wrong frame is made. If the newest frame of a non-lead input was lost, the lead's frames are lost too until
-//! another frame comes on that input. The same holds if a frame was lost before it arrived at that input; its empty
-//! slot records the loss. If no other frame will come because the source of that input has ended, that is an error
-//! ([`HandlerError::SideLost`]).
+//! another frame comes on that input. The same holds if a frame was lost before it arrived at that input; the frame's
+//! empty slot records the loss. If no other frame will come because the source of that input has ended, the node fails
+//! with [`HandlerError::SideLost`].
 //!
 //! Invariant: a lost frame leaves an empty slot and is counted once.
 
@@ -40,8 +40,8 @@ impl Node {
         }
     }
 
-    /// Drops everything that the node has on the lost device. Returns how many of the frames were queued at its inputs:
-    /// links count those, and the node counts the others.
+    /// Drops everything that the node has on the lost device. Returns how many of the dropped frames were queued at the
+    /// node's inputs: links count the queued frames, and the node counts the other dropped frames.
     pub(crate) fn lose_device(&mut self) -> u64 {
         let waited = self.inputs.lose();
         let held = self.held.lose(|frame| frame.space() == Space::Gpu);
@@ -57,12 +57,12 @@ impl Node {
         waited
     }
 
-    /// Switches to frames on the host. Returns false if the handler cannot.
+    /// Switches to frames on the host. Returns false if the handler cannot work on the host.
     pub(crate) fn leave_device(&mut self) -> bool {
         self.handler.leave_device()
     }
 
-    /// Switches its handler to another device.
+    /// Switches the node's handler to another device.
     pub(crate) fn enter_device(&mut self, device: &Device) -> Result<(), HandlerFailure> {
         let number = self.counts.taken;
         catch(|| self.handler.enter_device(device)).map_err(|error| self.failure(number, error))

@@ -11,9 +11,9 @@
 //! - **The simple path.** Most nodes have one input and hold nothing. They access their ring once: they take the oldest
 //!   slot or, if there is none, read the ring's watermark. In this way a handler that passes frames on takes 0.12 µs of
 //!   CPU time (2 shared cores, `cargo bench -p vramp-runtime`).
-//! - **Certainty before advancing.** A node with several inputs first checks whether the others are certain at the
-//!   lead's time, and only then takes their frames. In the other order, a frame that arrives in between would make the
-//!   input certain without being taken, and the pairing of frames would depend on the timing of threads.
+//! - **Certainty before advancing.** A node with several inputs first checks whether the other inputs are certain at
+//!   the lead's time, and only then takes their frames. In the other order, a frame that arrives in between would make
+//!   its input certain without being taken, and the pairing of frames would depend on the timing of threads.
 //! - **Empty slots.** A frame that fails, is dropped or is filtered leaves an empty slot in the ring, because `delay`
 //!   and `every` count slots, not frames. A ring stores consecutive empty slots as one run. The node itself does
 //!   `delay` and `every`, with the numbers from the handler's entry. A slot that `every` removes leaves no empty slot,
@@ -85,7 +85,7 @@ pub struct Node {
     outputs: Vec<Vec<LinkSender<Frame>>>,
     /// By input: whether the end of that input ends the node, as the end of the lead does.
     ends_with: Vec<bool>,
-    /// By input: the member that reads it.
+    /// By input: the member that reads that input.
     input_of: Vec<usize>,
     clock: Option<Clock>,
     pace: SourcePace,
@@ -112,7 +112,7 @@ pub struct Node {
     counts: NodeCounts,
     stats: Arc<NodeStats>,
     last: Now,
-    /// True if the node follows a single input and neither delays nor thins it.
+    /// True if the node follows a single input and neither delays nor drops slots of that input.
     is_simple: bool,
     /// Whether any member's policy is to retry.
     retries: bool,
@@ -128,7 +128,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The names of its handlers, joined by `+`.
+    /// The names of the node's handlers, joined by `+`.
     pub fn name(&self) -> String {
         let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
         names.join("+")
@@ -169,7 +169,7 @@ impl Node {
         self.outputs.is_empty()
     }
 
-    /// Whether it fires by a clock instead of following an input.
+    /// Whether the node fires by a clock instead of following an input.
     pub fn is_source(&self) -> bool {
         self.clock.is_some() || self.inputs.is_empty()
     }
@@ -189,7 +189,7 @@ impl Node {
 
     /// Stops the handler; called once after the last frame. Queued input is dropped and counted. Calls `stop_early` if
     /// the stream has not ended or the run failed, unless the end was `intended`. Returns a file that the handler left
-    /// beside an older one.
+    /// beside an older file.
     pub fn stop(&mut self, reason: DropReason, intended: bool) -> Result<Option<KeptPartial>, HandlerFailure> {
         self.inputs.drain(reason);
         self.held.clear();
@@ -217,7 +217,7 @@ impl Node {
         }
     }
 
-    /// The member that the last call had reached when it failed or filtered its frame.
+    /// The member that the last call had reached when the call failed or filtered its frame.
     fn last_member(&self) -> usize {
         self.handler.failed_member().min(self.members.len() - 1)
     }
@@ -450,7 +450,7 @@ impl Node {
         }
     }
 
-    /// Counts the outcome of a call and sends its frames, or an empty slot.
+    /// Counts the outcome of a call and sends the frames that were made, or an empty slot.
     fn settle(&mut self, now: Now, outcome: Result<(Flow, bool), HandlerError>, context: &LaneContext) -> Fired {
         let pts_ns = now.pts_ns;
         self.counts.repeats += self.supplied_again;
@@ -536,7 +536,7 @@ impl Node {
         None
     }
 
-    /// Fills the oldest awaited slot with its frame, or leaves it empty after an error.
+    /// Fills the oldest awaited slot with its frame, or leaves the slot empty after an error.
     pub(crate) fn deliver(
         &mut self,
         made: Result<Frame, HandlerError>,
@@ -592,7 +592,7 @@ impl Node {
         Some(Duration::from_nanos(interval_ns))
     }
 
-    /// The number of the last frame that it received or produced.
+    /// The number of the last frame that the node received or produced.
     pub(crate) fn last_number(&self) -> u64 {
         self.last.number
     }

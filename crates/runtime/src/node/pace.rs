@@ -13,7 +13,7 @@ use crate::frame::Birth;
 /// The recent pace of a source.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SourcePace {
-    /// Frames carry planned times instead of measured ones.
+    /// Frames carry planned times instead of measured times.
     pub(crate) nominal: bool,
     last_ns: Option<u64>,
     period_ns: f64,
@@ -34,7 +34,7 @@ impl SourcePace {
         let delta_ns = self.last_ns.map_or(nominal_ns, |last| at_ns.saturating_sub(last).max(1));
         self.period_ns = match self.last_ns.replace(at_ns) {
             None => delta_ns as f64,
-            // The first measured period replaces the planned one: an unpaced run may be a hundred times faster.
+            // The first measured period replaces the planned period: an unpaced run may be a hundred times faster.
             Some(_) if tick.number == 1 => delta_ns as f64,
             Some(_) => self.period_ns + SourcePace::NEW * (delta_ns as f64 - self.period_ns),
         };

@@ -29,7 +29,7 @@ impl Node {
     }
 
     /// Holds a slot back and sends the frame that came `delay` slots earlier, under the number and time of the new
-    /// slot. An empty slot has no number to give to that frame, so the frame that is due there is dropped.
+    /// slot. If the new slot is empty, it has no number to give to that frame, so the frame is dropped.
     fn shift(&mut self, slot: StreamSlot<Frame>) {
         let (first_ns, last_ns) = (slot.first_ns(), slot.last_ns());
         let now = match &slot {
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// Whether taking the lead's next slot makes this node send one, now or later.
+    /// Whether taking the lead's next slot makes this node send a slot, now or later.
     pub(super) fn sends_next(&self) -> bool {
         self.slots.is_multiple_of(self.every) && self.held.slot_count() >= self.delay as u64
     }

@@ -16,7 +16,7 @@ use super::{Fired, Node};
 /// A node's memory bookkeeping.
 #[derive(Debug, Default)]
 pub(super) struct NodeMemory {
-    /// Its owner number in the pool's ledger.
+    /// The node's owner number in the pool's ledger.
     pub(super) owner: Owner,
     /// Bytes that the node leaves to downstream nodes.
     pub(super) leave_bytes: u64,
@@ -49,7 +49,7 @@ impl Node {
         self
     }
 
-    /// Its owner number and the bytes that it leaves to downstream nodes.
+    /// The node's owner number and the bytes that the node leaves to downstream nodes.
     pub(crate) fn memory(&self) -> (Owner, u64) {
         (self.memory.owner, self.memory.leave_bytes)
     }

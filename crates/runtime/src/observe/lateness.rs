@@ -27,10 +27,11 @@ pub(crate) struct LatenessCandidate {
     pub(crate) name: String,
     pub(crate) lane: usize,
     pub(crate) position: usize,
-    /// Time available per frame at its rate.
+    /// Time available per frame at the node's rate.
     pub(crate) budget: Option<Duration>,
     pub(crate) stats: Arc<NodeStats>,
-    /// The nodes that send to it, and those that it has to wait for: frames are no faster than the slowest of them.
+    /// The nodes that send to this node, and other nodes that this node has to wait for. This node is no faster than
+    /// the slowest of them.
     pub(crate) waits_for: Vec<usize>,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Lateness {
 struct LatenessState {
     before: Vec<NodeReading>,
     segment_times: Vec<(u64, u64)>,
-    /// By candidate: when it was last named, and how many late frames there were since.
+    /// By candidate: when it was last named, and how many late frames there have been since then.
     named: Vec<(Option<Duration>, u64)>,
 }
 
@@ -139,7 +140,7 @@ impl Lateness {
         Some(LatenessCause { name, own, budget: budget?, at: slowest })
     }
 
-    /// The sink, the nodes that its frames pass, and the nodes that hold those back.
+    /// The sink, the nodes that its frames pass, and the nodes that hold back any of them.
     fn way(&self, sink: usize) -> Vec<usize> {
         let (mut way, mut next) = (vec![sink], 0);
         while next < way.len() {
@@ -234,7 +235,8 @@ impl LatenessReporter {
         let count = std::mem::take(&mut counted.1);
         counted.0 = Some(done);
         let Some(cause) = lateness.cause(&mut memory, sink) else { return };
-        // Fewer frames than planned, but no node takes that long: the machine was busy elsewhere.
+        // Fewer frames came than planned, but the slowest node needs less than the time available: the machine was busy
+        // elsewhere.
         let excused = !late && cause.own < cause.budget;
         let again = cause.at != sink && is_named(&mut memory, cause.at, done);
         drop(memory);

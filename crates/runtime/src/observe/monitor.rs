@@ -1,9 +1,9 @@
 //! Counters and histograms that nodes write and any thread may read, and the events of a run.
 //!
-//! Times are kept in histograms of each node, with 16 buckets for each doubling. Each histogram has one writer, so that
-//! writing is a load and a store without atomic additions, and reading never disturbs the writer. Reading the clock
-//! takes about as long as passing a frame on, so a handler that took less than 2 µs is timed in one call of sixteen.
-//! Sinks are timed in every call.
+//! Times are kept in histograms of each node, with 16 buckets for each doubling of the time. Each histogram has one
+//! writer, so that writing is a load and a store without atomic additions, and reading never disturbs the writer.
+//! Reading the clock takes about as long as passing a frame on, so a handler that took less than 2 µs is timed in one
+//! call of sixteen. Sinks are timed in every call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds a time. Only one thread may add; any may read.
+    /// Adds a time. Only one thread may add times; any thread may read.
     pub fn add(&self, ns: u64) {
         bump(&self.buckets[bucket(ns)], 1);
         bump(&self.count, 1);
@@ -228,7 +228,7 @@ impl NodeStats {
     }
 }
 
-/// An event of a run, reported while it continues.
+/// An event of a run, reported while the run continues.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunEvent {
     /// A handler was replaced after its file changed, and its new kernels were compiled.

@@ -9,7 +9,7 @@ pub struct Report {
     pub backend: String,
     /// Name of the device, or `host`.
     pub device: String,
-    /// Frames at the sink that received most.
+    /// Frames at the sink that received the most frames.
     pub frames: u64,
     pub seconds: f64,
     pub fps: f64,
@@ -22,7 +22,7 @@ pub struct Report {
     pub timing: &'static str,
     /// Device time per frame.
     pub gpu_ms: GpuTimes,
-    /// Share of the run in which the device worked for it; `None` if not measured.
+    /// Share of the run's time in which the device worked for the run; `None` if not measured.
     pub gpu_busy: Option<f64>,
     /// Over the whole run.
     pub counters: RunCounters,
@@ -37,7 +37,7 @@ pub struct Report {
     /// Frames held or queued at the end.
     pub in_flight: u64,
     pub recoveries: Vec<DeviceRecovery>,
-    /// Files that sinks did not finish and left beside older ones.
+    /// Files that sinks did not finish and left beside older files.
     pub partial_files: Vec<KeptPartial>,
     pub memory: MemoryUse,
     pub groups: Vec<GroupTime>,
@@ -191,12 +191,12 @@ pub struct MemoryUse {
 pub struct Leak {
     /// `cpu` or `gpu`.
     pub space: &'static str,
-    /// The handler that requested it.
+    /// The handler that requested the memory.
     pub owner: String,
-    /// The handler that received it last, and therefore most likely keeps it.
+    /// The handler that received the memory last, and therefore most likely keeps it.
     pub last: String,
     pub bytes: u64,
-    /// The number of the frame it was lent for.
+    /// The number of the frame for which the memory was lent.
     pub since_frame: u64,
 }
 
@@ -205,7 +205,8 @@ pub struct Leak {
 pub struct GroupTime {
     /// As in the plan.
     pub id: usize,
-    /// Median time per call; on the device, device time. `None` if it is only known together with other kernels.
+    /// Median time per call; on the device, device time. `None` if the time is only known together with that of other
+    /// kernels.
     pub p50_us: Option<f64>,
 }
 
@@ -217,9 +218,9 @@ pub struct HandlerTime {
     /// Frames that a device loss took.
     pub lost: u64,
     pub emitted: u64,
-    /// Frames that it discarded on purpose.
+    /// Frames that the handler discarded on purpose.
     pub filtered: u64,
-    /// Frames that it still holds.
+    /// Frames that the handler still holds.
     pub held: u64,
     /// Median time per call, as in [`GroupTime`]; `None` for members of a larger group.
     pub p50_us: Option<f64>,
@@ -234,7 +235,7 @@ pub struct LinkUse {
     pub taken: u64,
     pub dropped: u64,
     pub queued: u64,
-    /// How often a frame was supplied again because no newer one had come.
+    /// How often a frame was supplied again because no newer frame had come.
     pub repeats: u64,
 }
 

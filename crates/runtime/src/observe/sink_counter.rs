@@ -50,7 +50,8 @@ impl SinkCounter {
         }
     }
 
-    /// Reports that a sink has taken this many frames. With several sinks, the fastest counts.
+    /// Reports that a sink has taken this many frames. With several sinks, the sink that has taken the most frames
+    /// counts.
     pub(crate) fn sunk(&self, frames: u64) {
         if self.frames.fetch_max(frames, Ordering::Relaxed) >= frames {
             return;

@@ -30,11 +30,11 @@ pub struct Trace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackView {
     pub name: String,
-    /// Whether it is the device's track.
+    /// Whether this is the device's track.
     pub device: bool,
     /// In order, each with its name.
     pub spans: Vec<(String, TraceSpan)>,
-    /// Spans that newer ones have replaced.
+    /// Number of spans that newer spans have replaced.
     pub lost: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct TraceSpan {
 pub enum SpanKind {
     /// A node took a frame. `node` is the node's index among the names of its track.
     Frame { node: usize, frame: u64 },
-    /// A submission from submit until its end was noticed. Such spans overlap.
+    /// A submission, from the submit until the runtime noticed its end. Such spans overlap.
     Submission { number: u64 },
 }
 
@@ -211,7 +211,7 @@ impl Trace {
 }
 
 impl Track {
-    /// Records a span. Only one thread writes, and no other reads before the run is over.
+    /// Records a span. Only one thread writes, and no other thread reads before the run is over.
     pub(crate) fn note(&self, span: TraceSpan) {
         lock(&self.shared.spans).push(span);
     }
@@ -280,7 +280,7 @@ impl TraceJson<'_> {
         serde_json::to_writer(&mut *self.to, event).map_err(io::Error::from)
     }
 
-    /// Connects the spans of a frame by arrows, in the order in which they began.
+    /// Connects the spans of a frame by arrows, in the order in which the spans began.
     fn arrows(&mut self, pid: usize, frame: u64, at: &[(u64, usize)]) -> io::Result<()> {
         if at.len() < 2 {
             return Ok(());

@@ -55,8 +55,8 @@ pub(super) fn check_constants(text: &str, tokens: &[WgslToken<'_>]) -> Result<()
         copies = copies.saturating_add(*values);
         if copies > MAX_COPIES {
             let problem = format!(
-                "`{}` has about {values} values; up to and including this use, {copies} values are copied out of constants; \
-                 the limit is {MAX_COPIES}",
+                "`{}` has about {values} values; up to and including this use, {copies} values are copied out of \
+                 constants; the limit is {MAX_COPIES}",
                 token.text
             );
             return Err(OwnError::at(text, token.at, problem).help(
@@ -124,9 +124,9 @@ impl<'a> Constants<'a> {
         }
     }
 
-    /// The number of values in one initialiser. A constructor has at most one value for each token, and for a token
-    /// that names a constant at most the values of that constant. Any other expression has at most as many values as a
-    /// matrix, or as the constant at its start if that has more.
+    /// The number of values in one initialiser. In a constructor, each token counts as one value, or as the values of
+    /// the constant that it names. Any other expression has at most as many values as a matrix, or as the constant at
+    /// its start if that has more.
     fn values_of(&self, value: &[WgslToken<'a>], types: &BTreeSet<&'a str>) -> u64 {
         let Some(first) = value.iter().find(|token| token.text != "(") else { return 0 };
         let known = |token: &WgslToken<'_>| self.values.get(token.text).copied();
@@ -336,8 +336,8 @@ impl Sizes<'_> {
                 .to_owned()
         } else {
             format!(
-                "compilers inline every call, and `{name}` calls {}{more}; write repeated calls as one call in a loop, or \
-                 reuse the result of a call",
+                "compilers inline every call, and `{name}` calls {}{more}; write repeated calls as one call in a loop, \
+                 or reuse the result of a call",
                 chain.join(", which calls ")
             )
         };

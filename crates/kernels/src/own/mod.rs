@@ -5,7 +5,7 @@
 //! runs nothing.
 //!
 //! Invariants: for any text, the result is either a shader that compiles, or an error, which has a line number unless
-//! it concerns the whole text. No compiler receives a text that could exhaust its stack or its memory:
+//! it concerns the whole text. No compiler receives a text that could exhaust the compiler's stack or memory:
 //!
 //! - Before naga sees the text, `bounds` limits length, nesting, expressions and declarations, because compilers
 //!   process these recursively. naga then runs on a thread with a large stack.
@@ -128,7 +128,8 @@ impl Own {
 }
 
 /// Reads a kernel with arbitrary bindings: checks the bounds of the text, parses and validates the text, and limits the
-/// kernel's operations and private memory. `judge` receives the parsed module and the bytes that a workgroup shares.
+/// kernel's operations and private memory. `judge` receives the parsed module and the number of bytes that a workgroup
+/// shares.
 pub fn judged<R: Send>(
     text: &str,
     judge: impl FnOnce(&Module, u32) -> Result<R, OwnError> + Send,

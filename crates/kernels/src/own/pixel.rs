@@ -26,8 +26,8 @@ const FRAME: &str = "\nstruct Frame { size: vec2<u32>, number: u32, time: f32 }\
 /// of these pixels.
 const PIXELS: u64 = 4;
 
-const HELP: &str = "a pixel function is `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> vec4f`; \
-                    all parameters but `color` may be left out";
+const HELP: &str = "a pixel function is `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> \
+                    vec4f`; all parameters but `color` may be left out";
 
 /// A user's pixel function.
 #[derive(Debug)]

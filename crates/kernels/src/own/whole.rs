@@ -215,7 +215,7 @@ fn is_words(module: &Module, ty: &Type) -> bool {
     is_scalar(&module.types[base], ScalarKind::Uint)
 }
 
-/// Refuses variables and types that exceed the memory limits. Returns the bytes that a workgroup shares.
+/// Refuses variables and types that exceed the memory limits. Returns the number of bytes that a workgroup shares.
 pub(super) fn check_memory(text: &str, module: &Module, most_shared: u32) -> Result<u32, OwnError> {
     let is_pixel = module.entry_points.is_empty();
     let bytes = |ty: Handle<Type>| module.types[ty].inner.size(module.to_ctx());

@@ -18,8 +18,8 @@ use crate::simd::Loop;
 
 use super::over;
 
-/// Small data: the coverage of a rectangle, row by row, with four pixels per word. Parameters: colour, amount of
-/// coverage, the rectangle, words per row, one unused word.
+/// Small data: the coverage of a rectangle, row by row, with four pixels per word. Parameters: colour, the colour's
+/// alpha as a factor of the coverage, the rectangle, words per row, one unused word.
 pub static GLYPHS: PixelFn = PixelFn {
     name: "glyphs",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("glyphs.wgsl")),

@@ -28,7 +28,7 @@ pub(crate) struct NeighbourTaps {
     pub(crate) top: [u64; AT_ONCE],
     /// The lower two neighbours, with the left neighbour in the lower half.
     pub(crate) bottom: [u64; AT_ONCE],
-    /// The weights in 16 bits each: first of the two upper neighbours, then of the two lower neighbours.
+    /// The weights in 16 bits each: first those of the two upper neighbours, then those of the two lower neighbours.
     pub(crate) weights: [[u32; 2]; AT_ONCE],
 }
 

@@ -20,9 +20,9 @@ use crate::simd::Level;
 pub struct PixelFn {
     /// The name of the WGSL function, and of its `.rs` and `.wgsl` files.
     pub name: &'static str,
-    /// WGSL that defines `fn NAME(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32>`. It may call `word(k + i)` and
-    /// `int(k + i)` for its parameters, `frame_size()`, `side(i)` for word i of its extra input, and `small(i)` for
-    /// word i of its small data.
+    /// WGSL that defines `fn NAME(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32>`. The function may call `word(k +
+    /// i)` and `int(k + i)` for its parameters, `frame_size()`, `side(i)` for word i of its extra input, and `small(i)`
+    /// for word i of its small data.
     pub wgsl: &'static str,
     /// Number of parameter words.
     pub words: usize,
@@ -33,7 +33,7 @@ pub struct PixelFn {
     /// Changes part of a row in place.
     pub row: fn(&RowArgs<'_>, &mut [Pixel]),
     /// Computes pixels from source pixels if that is faster than copying the source and changing the copy. The result
-    /// must not depend on the position. Returns whether it computed them.
+    /// must not depend on the position. Returns whether the pixels were computed.
     pub made: Option<TryMapFn>,
     /// The spans of row `y` that the function can change.
     pub spans: fn(&FnArgs<'_>, y: u32) -> Spans,
@@ -56,7 +56,7 @@ impl PixelFn {
         samples: None,
     };
 
-    /// The function's samples for a frame of this size. Panics with the function's name if it has none.
+    /// The function's samples for a frame of this size. Panics with the function's name if the function has no samples.
     #[doc(hidden)]
     pub fn drawn(&self, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
         sample::drawn(self.name, self.samples, chance, size)

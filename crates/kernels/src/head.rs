@@ -10,19 +10,19 @@
 //!
 //! **Two passes.** On the GPU a head may have a first pass ([`First`]) that writes an intermediate of four 16-bit
 //! values per element for the second pass. The intermediate has one element per source pixel (separable stencils), per
-//! pixel of the source's rows at their new width (`resample`), or per column (`luma`). Plans count its memory. A sum
-//! that needs more than 16 bits takes two neighbouring elements (`boxblur` with more than 257 taps). On the CPU, rows
-//! that were summed horizontally are kept in a ring. A head that depends on whole columns surveys the whole source
-//! before it computes the first row ([`Survey`]).
+//! pixel of the source's rows at their new width (`resample`), or per column (`luma`). Plans count the memory of the
+//! intermediate. A sum that needs more than 16 bits takes two neighbouring elements (`boxblur` with more than 257
+//! taps). On the CPU, rows that were summed horizontally are kept in a ring. A head that depends on whole columns
+//! surveys the whole source before it computes the first row ([`Survey`]).
 //!
 //! **Several images.** A head may read images of any size besides its source (`compositor`). Each image is a binding.
 //! The planner places a kernel on the CPU if the kernel has more bindings than the device allows.
 //!
 //! **Numbers.** Convolutions choose the number of fraction bits once, on the CPU: the smallest number with which all
 //! weights are exact, or else the largest number with which all weights fit 16 bits. Weights are rounded so that their
-//! sum is also right. Divisions for means are exact. Medians are sorting networks in which neighbouring pixels share
-//! common steps. Positions (`bilinear`, `warp`) are fixed-point numbers from tables that the CPU computes. The WGSL and
-//! its CPU twin therefore agree to the bit.
+//! sum is the rounded sum of the exact weights. Divisions for means are exact. Medians are sorting networks in which
+//! neighbouring pixels share common steps. Positions (`bilinear`, `warp`) are fixed-point numbers from tables that the
+//! CPU computes. The WGSL and its CPU twin therefore agree to the bit.
 
 pub mod ball;
 pub mod bars;
@@ -86,9 +86,9 @@ pub struct Head {
     pub first: Option<First>,
     /// Number of rows that one call of `row` computes: more than one if that is faster.
     pub rows_at_once: usize,
-    /// Computes `rows_at_once` rows, starting at row `y`. The last call of a band may compute fewer.
+    /// Computes `rows_at_once` rows, starting at row `y`. The last call of a band may compute fewer rows.
     pub row: fn(&HeadArgs<'_>, &mut SourceRows<'_>, &mut BandState, y: u32, &mut [Pixel]),
-    /// Test samples. Every head in [`ALL`] has some.
+    /// Test samples. Every head in [`ALL`] has samples.
     pub samples: Option<Samples>,
 }
 
@@ -108,7 +108,7 @@ impl Head {
     };
 
     /// The head's samples for a source of this size. A generator, which has no source, also draws samples of this size.
-    /// Panics with the head's name if it has none.
+    /// Panics with the head's name if the head has no samples.
     #[doc(hidden)]
     pub fn drawn(&self, chance: &mut Chance, source: Size) -> Vec<KernelSample> {
         sample::drawn(self.name, self.samples, chance, source)
@@ -161,7 +161,7 @@ pub struct HeadArgs<'a> {
 #[derive(Debug)]
 pub struct SourceRows<'a> {
     picture: Option<Picture<'a>>,
-    /// The other images of a head that reads several.
+    /// The other images of a head that reads several images.
     others: &'a [Picture<'a>],
     before: Chain<'a>,
     /// How the image is read if its format is not rgba8.
@@ -177,7 +177,7 @@ pub(crate) struct ChangedRows {
     /// The cached rows, concatenated.
     pixels: Vec<Pixel>,
     pub(crate) between: Between,
-    /// A whole image for heads with random access. `is_placed` holds which of its rows are valid.
+    /// A whole image for heads with random access. `is_placed` holds which rows of this image are valid.
     placed: Vec<Pixel>,
     is_placed: Vec<bool>,
 }
@@ -233,8 +233,8 @@ impl<'a> SourceRows<'a> {
         }
         let (mut first, second) = (self.change(picture, y), self.change(picture, y + 1));
         if self.changed.numbers[first] != Some(y) {
-            // The second row replaced the first one in the cache. Computing the first row again does not replace the
-            // second.
+            // The second row replaced the first row in the cache. Computing the first row again does not replace the
+            // second row.
             first = self.change(picture, y);
         }
         let width = picture.size.width as usize;
@@ -362,9 +362,9 @@ impl RowMaker<'_, '_> {
 /// State that a head keeps from row to row within a band. Each head documents its use.
 #[derive(Debug, Default)]
 pub struct BandState {
-    /// The range of rows that are kept, from the first up to but not including the second.
+    /// The range of rows that are kept: the number of its first row, and the number after its last row.
     pub rows: (i64, i64),
-    /// The range of rows that are kept of each image, for a head that reads several.
+    /// The range of rows that are kept of each image, for a head that reads several images.
     pub rows_of: [(i64, i64); compositor::MOST_PICTURES],
     /// A row of the output that is already computed.
     pub ahead: Option<u32>,

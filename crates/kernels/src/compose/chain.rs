@@ -56,7 +56,8 @@ impl Chain<'_> {
         }
     }
 
-    /// Computes many rows at once if the chain is a single function that can do so. Returns whether it computed them.
+    /// Computes many rows at once if the chain is a single function that can do so. Returns whether the rows were
+    /// computed.
     pub(crate) fn make_all(&self, from: &[Pixel], rows: &mut [Pixel]) -> bool {
         matches!(self.steps, [only] if self.made(only, from, rows))
     }

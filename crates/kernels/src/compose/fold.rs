@@ -1,7 +1,8 @@
 //! Folding: neighbouring tables of a recipe become one table.
 //!
-//! Only tables fold. Other functions round their result, so they cannot be merged without changing pixels. A setting
-//! that changes between frames changes parameter words only, never the folded recipe.
+//! Only tables fold: one table applied after another is again a table of 256 entries. Merging other functions would
+//! omit the rounding between them, which would change pixels. A setting that changes between frames changes parameter
+//! words only, never the folded recipe.
 
 use crate::function::Function;
 use crate::pixel::table::TABLE;
@@ -23,7 +24,8 @@ pub struct Folded {
 pub struct FunctionPlace {
     /// Index of the function that does the work of the original function.
     pub function: usize,
-    /// Whether the original function is the first at this place. Later functions at the same place are folded into it.
+    /// Whether the original function is the first at this place. Later functions at the same place are folded into the
+    /// first.
     pub first: bool,
 }
 

@@ -8,18 +8,19 @@ use crate::stored::{LOAD_WORDS, STORE_WORDS};
 
 use super::Recipe;
 
-/// Words of the header: width and height of the output, width and height of the source, frame number (low, high), two
-/// unused.
+/// Words of the header: width and height of the output, width and height of the source, low and high word of the frame
+/// number, two unused words.
 pub(super) const HEADER_WORDS: usize = 8;
 
 /// The parameter words of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParamPart {
-    /// Index of its first word.
+    /// Index of the part's first word.
     pub start: usize,
     /// Number of words, without the word for small data.
     pub words: usize,
-    /// Index of the word that holds the offset of its small data, if it has any. It follows the part's own words.
+    /// Index of the word that holds the offset of the part's small data. This word follows the part's own words. `None`
+    /// if the part has no small data.
     pub small: Option<usize>,
 }
 
@@ -37,7 +38,8 @@ pub struct ParamLayout {
     pub into: Option<ParamPart>,
     /// Total number of words; a multiple of four.
     pub words: usize,
-    /// Words of the header at the start. Zero for a user's kernel, whose uniform names what it needs.
+    /// Words of the header at the start. Zero for a user's kernel, whose uniform declares the values that the kernel
+    /// needs.
     pub(super) header: usize,
 }
 

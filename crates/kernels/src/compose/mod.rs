@@ -9,7 +9,7 @@
 //! The WGSL and its CPU twin read the same parameter words at the same offsets ([`ParamLayout`], [`FrameParams`]).
 //! Everything that needs floats is computed once per frame, on the CPU.
 //!
-//! Pixels are rounded to rgba8 after every function, whether it is fused or not, so fusing changes no pixel.
+//! Pixels are rounded to rgba8 after every function, whether the function is fused or not, so fusing changes no pixel.
 //! Neighbouring tables become one table ([`Folded`]).
 
 mod chain;

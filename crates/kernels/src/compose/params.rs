@@ -21,7 +21,7 @@ impl FrameParams {
         FrameParams::default()
     }
 
-    /// Starts a frame and writes its header. Reuses the memory of the frame before.
+    /// Starts a frame and writes its header. Reuses the memory of the previous frame.
     pub fn begin(&mut self, layout: &ParamLayout, size: Size, source: Size, number: u64) {
         self.words.clear();
         self.words.resize(layout.words, 0);
@@ -46,7 +46,7 @@ impl FrameParams {
         }
     }
 
-    /// Composes the table that this part already has with `table`, which is applied after it.
+    /// Replaces the part's table by a table that equals the part's table followed by `table`.
     pub fn fold(&mut self, part: ParamPart, table: &[u32]) {
         fold_words(&mut self.words[part.start..part.start + part.words], table);
     }

@@ -59,8 +59,8 @@ pub struct KernelFrame<'a> {
 pub struct RowScratch {
     kept: BandState,
     changed: ChangedRows,
-    /// Survey results. Until [`RowProgram::conclude`], those of the rows that were surveyed with this scratch. After
-    /// it, those of the whole source.
+    /// Survey results: before [`RowProgram::conclude`], the results of the rows that were surveyed with this scratch,
+    /// and afterwards the results of the whole source.
     found: Vec<u32>,
     between: Between,
 }
@@ -92,8 +92,8 @@ impl RowProgram {
         self
     }
 
-    /// Whether the whole source must be surveyed before the first row: call [`RowProgram::survey`] for all of its rows,
-    /// then [`RowProgram::conclude`].
+    /// Whether the whole source must be surveyed before the first row is computed. If so, call [`RowProgram::survey`]
+    /// for all rows of the source, then [`RowProgram::conclude`].
     pub fn surveys(&self) -> bool {
         self.survey_of_head().is_some()
     }
@@ -124,7 +124,7 @@ impl RowProgram {
     }
 
     /// Computes rows `first_row..` of a frame into `pixels`, which holds whole rows of the output. If the output's
-    /// format is not rgba8, these are the pixels that [`RowProgram::pack`] would store.
+    /// format is not rgba8, `pixels` receives the pixels that [`RowProgram::pack`] would store.
     pub fn band(&self, frame: &KernelFrame<'_>, first_row: u32, pixels: &mut [Pixel], scratch: &mut RowScratch) {
         let width = frame.size.width as usize;
         if let Some(source) = frame.source.filter(|source| self.loads_only() && source.bytes().is_none()) {

@@ -4,8 +4,8 @@
 //! does not validate the text. The tests validate the texts of all kernels, and the device validates a text when it
 //! compiles it.
 //!
-//! A pass has those of the following bindings that it uses, in this order: the source, the first pass's intermediate,
-//! the head's other images, the functions' extra inputs, small data, the output, the parameters.
+//! The bindings of a pass are, as far as the pass uses them and in this order: the source, the first pass's
+//! intermediate, the head's other images, the functions' extra inputs, small data, the output, the parameters.
 //!
 //! If the output is rgba8, each invocation writes as many neighbouring pixels as the variant specifies, or fewer if
 //! pixels are slow to compute. Otherwise, each invocation writes the bytes of a block of pixels. No two invocations
@@ -61,7 +61,9 @@ fn put(k: u32, plane: u32, column: i32, row: i32, w: u32) {
 }
 ";
 
-/// A format's WGSL defines both directions. A kernel that uses one of them declares these stubs for the other.
+/// The WGSL of a format contains functions for reading and for storing, and both must compile. A kernel that does not
+/// read the format declares the stubs of `NO_LOAD`. A kernel that does not store the format declares the stubs of
+/// `NO_STORE`.
 const NO_LOAD: &str = "\
 fn stored_word(k: u32, plane: u32, column: i32, row: i32) -> u32 { return 0u; }
 fn stored_level(k: u32, plane: u32, at: vec2<i32>) -> i32 { return 0; }
@@ -97,8 +99,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let size = SIZE;
     let count = u32(size.x) * u32(size.y);
     let first = ((group.y * groups.x + group.x) * WORKGROUPu + lane) * PIXELSu;
-    // One division for all pixels of an invocation, and no loop, because software drivers divide one lane after
-    // another, and keep masks for every loop. With four pixels per invocation, this reduced the CPU time of a demo
+    // One division serves all pixels of an invocation, and there is no loop, because software drivers divide one lane
+    // after another and keep masks for every loop. With four pixels per invocation, this reduced the CPU time of a demo
     // frame of 640x480 from 9.6 to 7.4 ms.
     let at0 = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
 EACH}
@@ -170,8 +172,8 @@ impl WgslText {
         self.bindings.push(binding);
     }
 
-    /// Declares the extra images of a head that reads several, and `load_four`, which reads them. One call reads four
-    /// pixels, because software drivers execute every case of the `switch` for every lane.
+    /// Declares the extra images of a head that reads several images, and `load_four`, which reads these images. One
+    /// call reads four pixels, because software drivers execute every case of the `switch` for every lane.
     fn pictures(&mut self, recipe: &Recipe) {
         if !recipe.head.wgsl.contains("load_four(") {
             return;
@@ -302,8 +304,8 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         }
         text.parts += &(load + "    return c;\n}\n");
     }
-    // The WGSL of a head with two passes names the source and the intermediate. A pass that does not read one of them
-    // declares a stub for it.
+    // The WGSL of a head with two passes names the source and the intermediate. A pass declares a stub for each of the
+    // two that the pass does not read.
     text.parts += match pass {
         WgslPass::First(_) => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
         _ if !pass.reads_source() => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
@@ -325,7 +327,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         return text.storing(stored, part, name, variant);
     }
     let size = if let WgslPass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
-    // A body that reads many pixels is written once, in a loop. Drivers' compilers would take too long if it were
+    // A body that reads many pixels is written once, in a loop. Drivers' compilers would take too long if the loop were
     // unrolled.
     let looped = matches!(
         pass,
@@ -374,7 +376,7 @@ fn declared_names(wgsl: &str) -> Vec<&str> {
     names
 }
 
-/// Appends `_index` to these names, as whole words outside comments.
+/// Appends `_index` to these names wherever they are whole words outside of comments.
 fn renamed(wgsl: &str, names: &[&str], index: usize) -> String {
     let mut out = String::with_capacity(wgsl.len() + 64);
     for line in wgsl.lines() {

@@ -55,8 +55,8 @@ pub(super) fn paint(y: u32, [cx, cy]: [u32; 2], color: Pixel, pixels: &mut [Pixe
     }
 }
 
-/// The position of the centre along one axis. It moves back and forth between the borders by `speed` half pixels per
-/// second.
+/// The position of the centre along one axis. The centre moves back and forth between the borders by `speed` half
+/// pixels per second.
 fn along(side: u32, speed: u128, rate: Rate, n: u64) -> u32 {
     let Some(way) = side.checked_sub(2 * RADIUS).filter(|way| *way > 0) else { return side / 2 };
     let (num, den) = (u128::from(rate.num()), u128::from(rate.den()));
@@ -104,6 +104,6 @@ fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
 /// A rate, which is 29.97 frames per second in half of the cases, and a frame number.
 pub(super) fn drawn_time(chance: &mut Chance) -> (Rate, u64) {
     let (num, den) = if chance.flip() { (30_000, 1001) } else { (1 + chance.below(100_000), 1 + chance.below(2000)) };
-    let rate = Rate::new(num, den).expect("both are above zero");
+    let rate = Rate::new(num, den).expect("numerator and denominator are above zero");
     (rate, if chance.flip() { u64::from(chance.below(10_000)) } else { u64::from(chance.bits()) << chance.below(33) })
 }

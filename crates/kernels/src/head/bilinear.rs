@@ -28,7 +28,7 @@ pub const FRACTION_BITS: u32 = 12;
 const ONE: u32 = 1 << FRACTION_BITS;
 /// Pixels that the scalar loop mixes at once.
 const AT_ONCE: usize = 16;
-/// Horizontally mixed rows are padded to a multiple of this.
+/// Horizontally mixed rows are padded to a multiple of this number of pixels.
 const MOST_AT_ONCE: usize = 16;
 
 /// The parameter words: none.
@@ -165,13 +165,13 @@ fn weights(fraction: u32) -> u32 {
 }
 
 /// Describes the columns for vectors, in groups. The first word is 1. It is followed by the start of each group's
-/// window, the positions of the two neighbours of each column in its window, and the weights of each column, twice. The
-/// last group is padded by repeating its last column. If neighbours are too far apart for a window, or the row is
-/// shorter than a window, the first word is 0 and nothing follows it.
+/// window, the positions of each column's two neighbours in the window, and the weights of each column, twice. The last
+/// group is padded by repeating its last column. If neighbours are too far apart for a window, or the row is shorter
+/// than a window, the first word is 0 and nothing follows it.
 fn prepare(level: Level, places: &[u32], width: u32, words: &mut [u32]) {
     words[0] = 0;
     let Some(group) = simd::bilinear::group(level).filter(|group| width as usize >= 2 * group) else { return };
-    // At the last pixel, the left neighbour is the last but one.
+    // The left neighbour of the last column is the last pixel but one of the row.
     let left = |place: u32| (place >> FRACTION_BITS).min(width - 2);
     let window = |of: &[u32]| left(of[0]).min(width - 2 * group as u32);
     if !places.chunks(group).all(|of| left(of[of.len() - 1]) + 1 - window(of) < 2 * group as u32) {

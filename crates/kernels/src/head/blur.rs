@@ -32,8 +32,8 @@ pub fn size_of(sigma: f64) -> u32 {
     (6.0 * sigma + 1.0).round() as u32 | 1
 }
 
-/// The weights of all taps. `size` 0 means [`size_of`] sigma. Returns `None` if the size is even or greater than
-/// [`MOST_TAPS`], or if sigma is not positive.
+/// The weights of all taps. If `size` is 0, [`size_of`] determines the number of taps. Returns `None` if the size is
+/// even or greater than [`MOST_TAPS`], or if sigma is not positive.
 pub fn weights(sigma: f64, size: u32) -> Option<Vec<u32>> {
     let size = if size == 0 { size_of(sigma) } else { size };
     if sigma.is_nan() || sigma <= 0.0 || size % 2 == 0 || size > MOST_TAPS {
@@ -58,7 +58,7 @@ pub fn weights(sigma: f64, size: u32) -> Option<Vec<u32>> {
     Some(all)
 }
 
-/// The parameter words of these weights. Their number is odd.
+/// The parameter words of these weights. The number of weights is odd.
 pub fn pack(weights: &[u32]) -> [u32; 2] {
     [small(weights).len() as u32, weights[weights.len() / 2]]
 }

@@ -1,5 +1,6 @@
 // The mean of a square in two passes, along rows and down columns.
-// params: 0 reach along a row, 1 reach down a column, 2 pixels in the square; 3, 4, 5 how sums are divided by them
+// params: 0 reach along a row, 1 reach down a column, 2 number of pixels in the square; 3, 4, 5 for the division by
+//   this number: bits dropped from the sum, a factor, bits dropped from the product
 // grid: both passes cover the source
 //
 // Sums along a row are kept in 16 bits. Sums of more than 257 pixels need 18 bits: an even column keeps the lower 16

@@ -11,9 +11,10 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 
 /// Parameter: the offset of the columns' bits in the small data. Small data: the words of each cell, then one word for
-/// each column and for each row of the output, with a bit for each cell that crosses it, then source positions for the
-/// columns and rows of each cell. The words of a cell are its left, top, width and height, the width and height of its
-/// image, and two offsets: that of its column positions minus its left, and that of its row positions minus its top.
+/// each column and for each row of the output, with a bit for each cell that crosses the column or row, then source
+/// positions for the columns and rows of each cell. The words of a cell are its left, top, width and height, the width
+/// and height of its image, and two offsets: the offset of the cell's column positions minus the cell's left, and the
+/// offset of the cell's row positions minus the cell's top.
 pub static COMPOSITOR: Head = Head {
     name: "compositor",
     wgsl: include_str!("compositor.wgsl"),
@@ -34,14 +35,14 @@ const CELL_WORDS: usize = 8;
 /// The arrangement of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompositorLayout {
-    /// Cells of equal size, row by row from the left. There are as many columns as rows, or one more.
+    /// Cells of equal size, row by row from the left. There are as many columns as rows, or one column more.
     Grid,
     /// Side by side.
     Row,
     /// One below the other.
     Column,
-    /// The first image fills the output. The others are drawn over it, a quarter as wide and as high, from the lower
-    /// right corner to the left, four in a row, then in the row above.
+    /// The first image fills the output. The other images are drawn over the first, a quarter as wide and as high as
+    /// the output, from the lower right corner to the left, four in a row, then in the row above.
     Pip,
 }
 

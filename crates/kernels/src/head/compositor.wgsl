@@ -2,8 +2,9 @@
 // in: four pixels of the topmost cell's image; out: one pixel, opaque black outside of cells
 // params: 0 offset of the columns' bits in small
 // small: for each cell its left, top, width and height, the width and height of its image, the offset of its column
-//   positions minus its left, and the offset of its row positions minus its top; then for every column, and for every
-//   row, a bit for each cell that crosses it; then the positions, with 12 fraction bits
+//   positions minus its left, and the offset of its row positions minus its top; then one word for every
+//   column and for every row, with a bit for each cell that crosses the column or row; then the positions, with 12
+//   fraction bits
 fn compositor(at: vec2<i32>, k: u32) -> vec4<i32> {
     let columns = word(k);
     let rows = columns + u32(frame_size().x);

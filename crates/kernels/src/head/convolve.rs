@@ -1,9 +1,9 @@
 //! `convolve`: a weighted sum of the square around each pixel, in fixed point.
 //!
-//! Weights that need few fraction bits are exact. Other weights are rounded so that their sum is also right, which
-//! changes a result by less than a level. Weights with which a result could overflow 32 bits are refused. Taps with
-//! weight 0 are left out. The caller divides the weights. Pixels beyond the border repeat the border. The centre's
-//! alpha is kept.
+//! Weights that need few fraction bits are exact. Other weights are rounded so that their sum is the rounded sum of the
+//! exact weights, which changes a result by less than a level. Weights with which a result could overflow 32 bits are
+//! refused. Taps with weight 0 are left out. The caller divides the weights. Pixels beyond the border repeat the
+//! border. The centre's alpha is kept.
 
 use vramp_plan::Size;
 
@@ -88,8 +88,9 @@ pub fn small(fixed: &FixedWeights) -> Vec<u32> {
     fixed.taps.iter().flat_map(words).map(i32::cast_unsigned).collect()
 }
 
-/// The number of fraction bits: the smallest with which all weights and the bias are exact. If there is none, the
-/// largest with which every weight fits 16 bits, which are multiplied fastest, but at least [`LEAST_BITS`].
+/// The number of fraction bits: the smallest with which all weights and the bias are exact. If there is no such number,
+/// the largest with which every weight fits 16 bits, because 16-bit numbers are multiplied fastest, but at least
+/// [`LEAST_BITS`].
 fn bits(weights: &[f64], bias: f64) -> Option<u32> {
     let one = |bits: u32| f64::from(1 << bits);
     let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();
@@ -105,9 +106,10 @@ fn bits(weights: &[f64], bias: f64) -> Option<u32> {
     best.or(Some(LEAST_BITS))
 }
 
-/// Rounds weights down, then rounds up those with the largest remainders, until their sum is the rounded sum. With 49
-/// weights, this changes a result by at most 255 * 12.75. Rounding each weight separately could change it by 255 *
-/// 24.5, which is more than a level at twelve fraction bits.
+/// Rounds weights down, then rounds up those with the largest remainders, until the sum of the rounded weights is the
+/// rounded sum of the exact weights. With 49 weights, this changes a result by at most 255 * 12.75 units of the last
+/// fraction bit. Rounding each weight separately could change a result by 255 * 24.5 units, which is more than a level
+/// at twelve fraction bits.
 fn rounded(exact: &[f64]) -> Vec<i32> {
     let mut whole: Vec<i32> = exact.iter().map(|v| v.floor() as i32).collect();
     let missing = exact.iter().sum::<f64>().round() as i64 - whole.iter().map(|v| i64::from(*v)).sum::<i64>();

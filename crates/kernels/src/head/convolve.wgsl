@@ -2,7 +2,7 @@
 // in: the source around a position; out: one pixel with the centre's alpha
 // params: 0 number of taps besides the centre, 1 fraction bits, 2 the constant with the half for rounding, 3 the
 //   centre's weight
-// small: for each tap its offset (columns in the lower 16 bits, rows in the upper, both signed) and its weight
+// small: for each tap its offset (signed: columns in the lower 16 bits, rows in the upper 16 bits) and its weight
 //
 // Sums fit 32 bits. Pixels beyond the border repeat the border.
 fn convolve(at: vec2<i32>, k: u32) -> vec4<i32> {

@@ -15,7 +15,7 @@ use crate::simd::Loop;
 pub static EDGES: Head =
     Head { name: "edges", wgsl: include_str!("edges.wgsl"), row, samples: Some(samples), ..Head::PLAIN };
 
-/// Grey values that are processed at once. Rows are padded to whole groups of them.
+/// Number of grey values that are processed at once. Rows are padded to a multiple of this number.
 const LANES: usize = 64;
 /// Rows that a gradient needs.
 const IN_RING: usize = 3;
@@ -34,7 +34,8 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
     kept.rows = (first, end);
 
-    // At the border, the row on the other side replaces the missing row. If there is none, the row itself does.
+    // At the border, the neighbouring row on the other side replaces the missing row. If the image has only one row,
+    // the row is its own neighbour.
     let above = if y == 0 { last.min(1) } else { y - 1 };
     let below = if y == last { (last - 1).max(0) } else { y + 1 };
     let (rows, steep) = kept.bytes.split_at_mut(IN_RING * stride);

@@ -6,8 +6,8 @@
 // gradient.
 fn edges(at: vec2<i32>, k: u32) -> vec4<i32> {
     let last = source_size() - vec2<i32>(1);
-    // At the border, the neighbour on the other side replaces the missing neighbour. If there is none, the pixel itself
-    // does.
+    // At the border, the neighbour on the other side replaces the missing neighbour. If the axis has only one pixel,
+    // this pixel replaces both of its neighbours.
     let left = select(at.x - 1, min(1, last.x), at.x == 0);
     let right = select(at.x + 1, max(last.x - 1, 0), at.x == last.x);
     let above = select(at.y - 1, min(1, last.y), at.y == 0);

@@ -1,7 +1,7 @@
 //! `gradient`: red increases from left to right, green from top to bottom. Blue depends on the frame number.
 //!
-//! Red is 0 in the first column and 255 in the last, and green likewise in rows. If there is only one column or row,
-//! its value is 0.
+//! Red is 0 in the first column and 255 in the last, and green likewise in rows. If there is only one column, red is 0.
+//! If there is only one row, green is 0.
 
 use vramp_plan::Size;
 

@@ -4,8 +4,8 @@
 //! squares. Because even and odd columns are separated, each step is done once for all squares that share it. First,
 //! columns are sorted. Then each odd column is merged with the even column after it, and two such pairs are merged with
 //! each other. The remaining candidates are combined with the column to their left for one pixel, and with the column
-//! to their right for the other. All steps take 59 minima and maxima per value. The shortest networks for a single
-//! square have 160.
+//! to their right for the other pixel. All steps take 59 minima and maxima per value. The shortest networks for a
+//! single square have 160.
 
 mod network;
 
@@ -27,7 +27,7 @@ pub fn pack() -> [u32; 0] {
 /// Number of values of even columns, and of odd columns, that go through all steps while they are in the L1 cache. A
 /// 1080p frame takes 1.9 ms with 448 values, and 2.5 ms with 960.
 const CHUNK: usize = 448;
-/// Number of values that the first steps compute for a chunk. There are more than in the chunk, because later steps
+/// Number of values that the first steps compute for a chunk. This number is larger than the chunk, because later steps
 /// read pairs up to three columns further.
 const MADE: usize = CHUNK + 64;
 /// Length of a step's results, including values that may be read beyond [`MADE`].

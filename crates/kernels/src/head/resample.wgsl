@@ -1,6 +1,6 @@
 // Another size by weighted sums in two passes, along rows and down columns.
-// params: 0 words of weights per column, 1 per row, 2 which are wide (bit 0 columns, bit 1 rows), 3 offset of rows in
-//   small
+// params: 0 words of weights per column, 1 words of weights per row, 2 which weights are wide (bit 0 columns, bit 1
+//   rows), 3 offset of the rows in small
 // small: the first tap of each column; the weights of each column; the first tap of each row; the weights of each row
 // grid: the first pass covers the source's rows at their new width, the second the frame
 //
@@ -12,7 +12,7 @@ fn resample_word(at: u32, i: u32, words: u32) -> u32 {
     return select(0u, small(at + min(i, words - 1u)), i < words);
 }
 
-// The weights of taps 4 i to 4 i + 3. They are zero after the last tap.
+// The weights of taps 4 i to 4 i + 3. Weights after the last tap are zero.
 fn resample_weights(at: u32, i: u32, words: u32, wide: bool) -> vec4<i32> {
     if (wide) {
         let a = vec2<u32>(resample_word(at, 4u * i, words), resample_word(at, 4u * i + 1u, words));

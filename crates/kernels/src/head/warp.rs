@@ -1,9 +1,9 @@
 //! `warp`: an affine map of the plane, with bilinear interpolation.
 //!
-//! A position is the sum of a contribution of its column and a contribution of its row, which are rounded from doubles
-//! to 14 fraction bits. The weights of four pixels have the sum 16384, and a result is rounded once, half up. Pixels
-//! beyond the source are transparent black. Positions so far outside that they overflow 32 bits are never computed,
-//! because the small data of each row holds the range of columns that touch the source.
+//! A position is the sum of a contribution of its column and a contribution of its row. The contributions are rounded
+//! from doubles to 14 fraction bits. The weights of four pixels have the sum 16384, and a result is rounded once, half
+//! up. Pixels beyond the source are transparent black. Positions so far outside that they overflow 32 bits are never
+//! computed, because the small data of each row holds the range of columns that touch the source.
 
 use vramp_plan::Size;
 
@@ -13,13 +13,13 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::four::{self, AT_ONCE, NeighbourTaps};
 use crate::simd::{Level, Loop};
 
-/// Small data: for each column two words, its contribution to the position along x and y. Then for each row four words:
-/// its contribution along x and y, the first column that touches the source, and the first column after it that does
-/// not.
+/// Small data: for each column two words, the column's contributions to the position along x and along y. Then for each
+/// row four words: the row's contributions along x and along y, the first column that touches the source, and the
+/// column after the last column that touches the source.
 pub static WARP: Head =
     Head { name: "warp", wgsl: include_str!("warp.wgsl"), small: true, row, samples: Some(samples), ..Head::PLAIN };
 
-/// Two rows of three: factor of x, factor of y, offset.
+/// Two rows of three numbers: factor of x, factor of y, offset.
 pub type Map = [f64; 6];
 
 /// The parameter words: none.
@@ -56,7 +56,7 @@ pub fn small(back: &Map, source: Size, size: Size) -> Vec<u32> {
     small
 }
 
-/// Converts to fixed point. The result is clamped so that the sum of two fits 64 bits.
+/// Converts to fixed point. The result is clamped so that the sum of two results fits 64 bits.
 fn fixed(v: f64) -> i64 {
     const FAR: f64 = (1_i64 << 60) as f64;
     (v * f64::from(ONE)).round().clamp(-FAR, FAR) as i64

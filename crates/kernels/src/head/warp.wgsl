@@ -2,9 +2,10 @@
 // in: four source pixels; out: one pixel, transparent black beyond the source
 // params: none
 // small: for each column its contribution to the source position along x and y; then for each row its contribution
-//   along x and y, the first column whose position touches the source, and the first after it that does not
+//   along x and y, the first column whose position touches the source, and the column after the last column
+//   whose position touches the source
 //
-// Positions have 14 fraction bits, and are valid between those two columns.
+// Positions have 14 fraction bits, and are valid only for columns that touch the source.
 fn warp(at: vec2<i32>, k: u32) -> vec4<i32> {
     let column = 2u * u32(at.x);
     let row = 2u * u32(frame_size().x) + 4u * u32(at.y);

@@ -17,19 +17,22 @@ use naga::{
 use super::OwnError;
 use super::tokens::{WgslToken, WgslTokenKind};
 
-/// Maximum scalar operations of a function after inlining all calls.
+/// Maximum scalar operations of a function after inlining all calls. In the text of a pixel function, the limit is a
+/// quarter of this, because a kernel contains four copies of the text's functions.
 ///
-/// Near this limit, on two busy cores, Mesa 22.3's software driver took 14 s for 600 statements `y = sin(y * a)` on
-/// four numbers, 6 s for 155 statements with `pow`, and 6 s for 7,000 statements with a multiplication and an addition.
+/// Near this limit, on two busy cores, Mesa 22.3's software driver took 14 s to compile 600 statements `y = sin(y * a)`
+/// on four numbers, 6 s for 155 statements with `pow`, and 6 s for 7,000 statements with a multiplication and an
+/// addition.
 pub const MAX_OPERATIONS: u64 = 262_144;
 
-/// All functions of a text together may have this many times [`MAX_OPERATIONS`]. This limit is needed because the
-/// driver also inlines calls in functions that are never called: 500 functions, each calling the next, had 8 million
-/// operations and took 0.8 GB.
+/// All functions of a text together may have this many times the operations that one function may have. The total is
+/// limited because the driver also inlines calls in functions that are never called: 500 functions, each calling the
+/// next, had 8 million operations and took 0.8 GB.
 const ALL_TOGETHER: u64 = 16;
 
 /// The cost of a number in an array that is copied as a whole, relative to a number that is computed. This is a low
-/// guess: the driver did not finish two copies of 4,096 numbers within 60 s. How its time grows was not measured.
+/// guess: the driver did not finish two copies of 4,096 numbers within 60 s. How the driver's time grows with the
+/// number of copies was not measured.
 const COPIED: u64 = 16;
 
 /// Numbers in the largest matrix. Values with more numbers are arrays or structures.
@@ -52,11 +55,13 @@ pub(super) fn check_constants(text: &str, tokens: &[WgslToken<'_>]) -> Result<()
         copies = copies.saturating_add(*values);
         if copies > MAX_COPIES {
             let problem = format!(
-                "`{}` has about {values} values; with it, {copies} values are copied out of constants; the limit is {MAX_COPIES}",
+                "`{}` has about {values} values; up to and including this use, {copies} values are copied out of \
+                 constants; the limit is {MAX_COPIES}",
                 token.text
             );
-            return Err(OwnError::at(text, token.at, problem)
-                .help("copy the constant into a `var<private>` and read that, or make it smaller"));
+            return Err(OwnError::at(text, token.at, problem).help(
+                "initialise a `var<private>` with the constant and read the variable, or make the constant smaller",
+            ));
         }
     }
     Ok(())
@@ -106,7 +111,8 @@ impl<'a> Constants<'a> {
             let values = &written[name];
             let named = values.iter().flat_map(|value| value.iter()).map(|token| token.text);
             let open = named.filter(|name| written.contains_key(name) && !self.values.contains_key(name));
-            // The compiler reports constants that depend on themselves.
+            // A constant that has begun but is not counted yet depends on itself. It is skipped here, and the compiler
+            // reports the cycle.
             let open: Vec<&str> = open.filter(|name| !begun.contains(name)).collect();
             if begun.insert(name) && !open.is_empty() {
                 stack.extend(open);
@@ -118,8 +124,9 @@ impl<'a> Constants<'a> {
         }
     }
 
-    /// The number of values in one initialiser. A constructor has at most as many values as tokens, with constants
-    /// expanded. Any other expression has at most the values of a matrix, or of the constant that it starts with.
+    /// The number of values in one initialiser. In a constructor, each token counts as one value, or as the values of
+    /// the constant that it names. Any other expression has at most as many values as a matrix, or as the constant at
+    /// its start if that has more.
     fn values_of(&self, value: &[WgslToken<'a>], types: &BTreeSet<&'a str>) -> u64 {
         let Some(first) = value.iter().find(|token| token.text != "(") else { return 0 };
         let known = |token: &WgslToken<'_>| self.values.get(token.text).copied();
@@ -134,7 +141,7 @@ impl<'a> Constants<'a> {
 pub(super) fn check_calls(text: &str, module: &Module, info: &ModuleInfo, most: u64) -> Result<(), OwnError> {
     let mut sizes = Sizes { module, most, functions: BTreeMap::new(), types: BTreeMap::new() };
     let mut all = 0_u64;
-    // naga stores functions in an order in which each follows those that it calls.
+    // naga stores every function after the functions that it calls.
     for (handle, function) in module.functions.iter() {
         let size = sizes.of(function, &info[handle]);
         sizes.check(text, function, &size)?;
@@ -145,8 +152,9 @@ pub(super) fn check_calls(text: &str, module: &Module, info: &ModuleInfo, most: 
                 "the functions up to `{name}` have {all} operations with all calls inlined; the limit is {}",
                 most.saturating_mul(ALL_TOGETHER)
             );
-            return Err(OwnError::at_word(text, name, problem)
-                .help("write fewer functions, or shorter chains of functions that call each other"));
+            return Err(
+                OwnError::at_word(text, name, problem).help("write fewer functions, or shorter chains of calls")
+            );
         }
         sizes.functions.insert(handle, size);
     }
@@ -194,7 +202,7 @@ fn weight(expression: &Expression) -> u64 {
 #[derive(Debug, Clone, Default)]
 struct Inlined {
     operations: u64,
-    /// The callee that contributes most, and how often it is called.
+    /// The callee that contributes most operations, and the number of its calls.
     heaviest: Option<(Handle<Function>, u64)>,
 }
 
@@ -212,7 +220,7 @@ impl Sizes<'_> {
             let ty = info[handle].ty.inner_with(&self.module.types);
             operations = operations.saturating_add(self.copied(ty).saturating_mul(weight(expression)));
         }
-        // Every declaration clears its variable.
+        // Compilers write every number of a variable at its declaration.
         for (_, variable) in function.local_variables.iter() {
             operations = operations.saturating_add(self.values_of(variable.ty));
         }
@@ -230,8 +238,8 @@ impl Sizes<'_> {
         Inlined { operations, heaviest: heaviest.1 }
     }
 
-    /// The number of statements in a block, including nested statements, plus the cost of the values that they store,
-    /// return and pass.
+    /// The number of statements in a block, including nested statements, plus the cost of the values that these
+    /// statements store, return and pass. Counts the calls of each function in `calls`.
     fn statements(&mut self, block: &Block, info: &FunctionInfo, calls: &mut BTreeMap<Handle<Function>, u64>) -> u64 {
         let mut count = 0_u64;
         for statement in block {
@@ -246,8 +254,8 @@ impl Sizes<'_> {
                     let each = |all: u64, case: &naga::SwitchCase| {
                         all.saturating_add(self.statements(&case.body, info, calls))
                     };
-                    // Compilers compare every case with every case before it: Mesa 22 took 2.9 s for 300 cases, and 14
-                    // s for 600.
+                    // Compilers compare every case with every case before it. Mesa 22 took 2.9 s for 300 cases and 14 s
+                    // for 600.
                     let count = cases.len() as u64;
                     cases.iter().fold(count.saturating_mul(count) / 2, each)
                 }
@@ -323,10 +331,13 @@ impl Sizes<'_> {
         let problem =
             format!("`{name}` has {} operations with all calls inlined; the limit is {}", size.operations, self.most);
         let help = if chain.is_empty() {
-            "it copies large arrays; pass pointers to them or make them smaller".to_owned()
+            "long functions and copies of large arrays have many operations; shorten the function, or pass pointers to \
+             arrays"
+                .to_owned()
         } else {
             format!(
-                "compilers inline every call, and it calls {}{more}; call it in a loop, or reuse its result",
+                "compilers inline every call, and `{name}` calls {}{more}; write repeated calls as one call in a loop, \
+                 or reuse the result of a call",
                 chain.join(", which calls ")
             )
         };
@@ -346,7 +357,8 @@ mod tests {
 @group(0) @binding(1) var<storage, read_write> output: array<u32>;
 ";
 
-    /// A name, and how often each function calls the one before it, by its position in the chain.
+    /// The name of a shape, and the number of times that the function at a position of the chain calls the function
+    /// before it.
     type Shape = (&'static str, fn(usize) -> usize);
 
     const SHAPES: [Shape; 5] = [
@@ -357,8 +369,8 @@ mod tests {
         ("mixed", |at| if at % 3 == 0 { 1 } else { 2 }),
     ];
 
-    /// A chain of functions, each calling the one before it. The expected number of leaf calls is computed from the
-    /// shape alone.
+    /// A chain of functions, each of which calls the function before it, and the number of leaf calls, which is
+    /// computed from the shape alone.
     fn row(depth: usize, calls: fn(usize) -> usize, body: &str) -> (String, u128) {
         let mut text = format!("fn step0(x: vec4f) -> vec4f {{ {body} }}\n");
         let mut leaves = 1_u128;
@@ -390,7 +402,7 @@ mod tests {
                 );
                 let whole = judged(&kernel, |_, _| Ok(()));
                 for (kind, outcome) in [("pixel", read(&pixel)), ("kernel", read(&kernel)), ("tensor", whole)] {
-                    // A leaf has some twenty operations, and a call of it some more.
+                    // A leaf has about twenty operations, and each call of a leaf adds a few.
                     match outcome {
                         Ok(()) => assert!(leaves < 20_000, "{kind}, {name}, {depth}: {leaves} leaves were let through"),
                         Err(error) => {
@@ -401,7 +413,7 @@ mod tests {
                             );
                             assert!(error.line > 0, "{error}");
                             let help = error.help.unwrap();
-                            assert!(help.contains("it calls `step") && help.len() < 400, "{help}");
+                            assert!(help.contains(" calls `step") && help.len() < 400, "{help}");
                         }
                     }
                 }
@@ -410,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_has_both_numbers_and_the_calls_that_make_it() {
+    fn the_refusal_names_the_estimate_the_limit_and_the_calls() {
         let (row, _) = row(18, |_| 2, "return x;");
         let error = read(&format!("{row}fn pixel(c: vec4f) -> vec4f {{ return step18(c); }}\n")).unwrap_err();
         assert_eq!(
@@ -420,9 +432,9 @@ mod tests {
         assert_eq!(
             error.help.as_deref(),
             Some(
-                "compilers inline every call, and it calls `step10` 2 times, which calls `step9` 2 times, \
+                "compilers inline every call, and `step11` calls `step10` 2 times, which calls `step9` 2 times, \
                  which calls `step8` 2 times, which calls `step7` 2 times, which calls `step6` 2 times, and 6 more below; \
-                 call it in a loop, or reuse its result"
+                 write repeated calls as one call in a loop, or reuse the result of a call"
             )
         );
     }
@@ -519,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_table_that_is_named_often_is_refused_and_one_that_is_named_twice_is_not() {
+    fn a_large_constant_that_is_named_often_is_refused_and_a_variable_with_its_values_is_not() {
         let table = vec!["1.0"; 4096].join(",");
         let text = |times: usize| {
             let reads = "y = y + T[i];\n    ".repeat(times);

@@ -17,7 +17,7 @@ pub enum MemberKind {
     Unsigned,
     /// Only in pixel functions.
     Bool,
-    /// `vec2f`, `vec3f` or `vec4f`, by its length.
+    /// A vector of this many floats: `vec2f`, `vec3f` or `vec4f`.
     Floats(usize),
 }
 

@@ -4,8 +4,8 @@
 //! bindings the text declares and how much memory it needs. It then makes a kernel of the text. It reads no files and
 //! runs nothing.
 //!
-//! Invariants: for any text, the result is either a shader that compiles, or an error with the number of its line. No
-//! compiler receives a text that could exhaust its stack or its memory:
+//! Invariants: for any text, the result is either a shader that compiles, or an error, which has a line number unless
+//! it concerns the whole text. No compiler receives a text that could exhaust the compiler's stack or memory:
 //!
 //! - Before naga sees the text, `bounds` limits length, nesting, expressions and declarations, because compilers
 //!   process these recursively. naga then runs on a thread with a large stack.
@@ -127,8 +127,9 @@ impl Own {
     }
 }
 
-/// Reads a kernel with arbitrary bindings: checks its bounds, parses it, validates it, and limits its private memory.
-/// `judge` receives the parsed module and the bytes that a workgroup shares.
+/// Reads a kernel with arbitrary bindings: checks the bounds of the text, parses and validates the text, and limits the
+/// kernel's operations and private memory. `judge` receives the parsed module and the number of bytes that a workgroup
+/// shares.
 pub fn judged<R: Send>(
     text: &str,
     judge: impl FnOnce(&Module, u32) -> Result<R, OwnError> + Send,
@@ -155,7 +156,9 @@ fn on_own_stack<R: Send>(read: impl FnOnce() -> Result<R, OwnError> + Send) -> R
     std::thread::scope(|scope| {
         let reading = std::thread::Builder::new().name("vramp shader".to_owned()).stack_size(bounds::STACK_BYTES);
         match reading.spawn_scoped(scope, read) {
-            Ok(reading) => reading.join().unwrap_or_else(|_| Err(OwnError::whole("the shader compiler crashed on it"))),
+            Ok(reading) => {
+                reading.join().unwrap_or_else(|_| Err(OwnError::whole("the shader compiler crashed on this text")))
+            }
             Err(problem) => Err(OwnError::whole(format!("cannot start a thread for the shader compiler: {problem}"))),
         }
     })
@@ -170,7 +173,9 @@ fn read_here(text: &str) -> Result<Own, OwnError> {
     }
     if let Some((_, constant)) = names.iter().find(|(keyword, _)| *keyword == "override") {
         let problem = format!("`{}`: `override` is not supported", constant.text);
-        return Err(OwnError::at(text, constant.at, problem).help("write `const`, or make it a member of `Settings`"));
+        return Err(
+            OwnError::at(text, constant.at, problem).help("write `const`, or declare a member of `Settings` instead")
+        );
     }
     let is_kernel =
         tokens.windows(2).any(|pair| pair[0].text == "@" && ["compute", "vertex", "fragment"].contains(&pair[1].text));

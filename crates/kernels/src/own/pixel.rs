@@ -22,12 +22,12 @@ use super::{MAX_OPERATIONS, OwnError, growth, members, parsed, tokens, validated
 /// The type of the `frame` parameter. It is appended to the user's text, so that the text's line numbers do not change.
 const FRAME: &str = "\nstruct Frame { size: vec2<u32>, number: u32, time: f32 }\n";
 
-/// Number of pixels that one invocation usually computes. The kernel contains one inlined copy of the function for
-/// each.
+/// Number of pixels that one invocation usually computes. The kernel contains one inlined copy of the function for each
+/// of these pixels.
 const PIXELS: u64 = 4;
 
-const HELP: &str = "it is `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> vec4f`; all but the \
-                    colour may be left out";
+const HELP: &str = "a pixel function is `fn pixel(color: vec4f, at: vec2u, frame: Frame, settings: Settings) -> \
+                    vec4f`; all parameters but `color` may be left out";
 
 /// A user's pixel function.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ fn refuse_what_needs_a_kernel(
 ) -> Result<(), OwnError> {
     if let Some((_, name)) = names.iter().find(|(_, name)| name.text == "Frame") {
         let problem = "`Frame` is declared already: size, number and time of the frame";
-        return Err(OwnError::at(text, name.at, problem).help("remove this, or rename it"));
+        return Err(OwnError::at(text, name.at, problem).help("remove this declaration, or rename it"));
     }
     let is_derivative = |word: &str| ["dpdx", "dpdy", "fwidth"].iter().any(|start| word.starts_with(start));
     match tokens.iter().find(|token| NOT_HERE.contains(&token.text) || is_derivative(token.text)) {

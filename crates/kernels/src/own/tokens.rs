@@ -52,7 +52,7 @@ pub(super) fn cut(text: &str) -> Vec<WgslToken<'_>> {
     tokens
 }
 
-/// The declarations at module scope: the keyword and the token of the name of each.
+/// For each declaration at module scope, the keyword and the token of the declared name.
 pub(super) fn declared<'a>(tokens: &[WgslToken<'a>]) -> Vec<(&'a str, WgslToken<'a>)> {
     let mut found = Vec::new();
     let mut depth = 0_i32;

@@ -33,7 +33,8 @@ pub struct OwnKernel {
     workgroup: [u32; 3],
     members: Vec<ShaderMember>,
     words: usize,
-    /// Index of the first word of the frame's size, number and time. `None` if the uniform does not have this member.
+    /// Index of the first word of the frame's size. `size`, `number` and `time` are `None` if the uniform has no such
+    /// member.
     size: Option<usize>,
     number: Option<usize>,
     time: Option<usize>,
@@ -214,12 +215,12 @@ fn is_words(module: &Module, ty: &Type) -> bool {
     is_scalar(&module.types[base], ScalarKind::Uint)
 }
 
-/// Refuses variables and types that exceed the memory limits. Returns the bytes that a workgroup shares.
+/// Refuses variables and types that exceed the memory limits. Returns the number of bytes that a workgroup shares.
 pub(super) fn check_memory(text: &str, module: &Module, most_shared: u32) -> Result<u32, OwnError> {
     let is_pixel = module.entry_points.is_empty();
     let bytes = |ty: Handle<Type>| module.types[ty].inner.size(module.to_ctx());
     let refuse = |at: Option<std::ops::Range<usize>>, name: &str, has: u32, most: u32| {
-        let problem = format!("`{name}` brings its memory to {has} bytes; the limit is {most}");
+        let problem = format!("`{name}` brings the memory to {has} bytes; the limit is {most}");
         Err(OwnError::at(text, at.map_or(0, |at| at.start), problem))
     };
     let (mut private, mut shared) = (0_u32, 0_u32);

@@ -1,8 +1,9 @@
 //! `chromakey`: reduces alpha if the colour is near a key colour. Red, green and blue are kept.
 //!
 //! Chroma is counted in 1/31250 of a level, in which all weights are integers. A squared distance has 47 bits, and is
-//! exact. A distance is the integer nearest to its root. A hard edge compares squares. The alpha of a soft edge is
-//! within one level of the exact formula if the edge is at least 1/20000 wide, which is a 78th of a level.
+//! exact. A distance is the integer nearest to the root of the squared distance. A hard edge compares squares. The
+//! alpha of a soft edge is within one level of the exact formula if the edge is at least 1/20000 wide, which is a 78th
+//! of a level.
 
 use vramp_plan::Size;
 
@@ -11,9 +12,9 @@ use crate::picture::Pixel;
 use crate::sample::{Chance, KernelSample};
 use crate::simd::Loop;
 
-/// Parameters: the key's chroma along both axes; the greatest squared distance that becomes transparent, as the nearest
-/// integer to its root and the remainder; the distance at which the soft edge starts; the edge's width (0 for a hard
-/// edge); a shift and a factor that map the width to 2^31.
+/// Parameters: the key's chroma along both axes; the greatest squared distance at which pixels become transparent,
+/// given as the integer nearest to its root and the remainder; the distance at which the soft edge starts; the edge's
+/// width (0 for a hard edge); a shift and a factor that map the width to 2^31.
 pub static CHROMAKEY: PixelFn = PixelFn {
     name: "chromakey",
     wgsl: include_str!("chromakey.wgsl"),
@@ -76,7 +77,7 @@ struct KeyedPixels<'a> {
     soft: Soft,
 }
 
-/// Adding this to a double rounds it to an integer, which is then in the double's lower bits.
+/// Adding this number to a double rounds the double to an integer, which is then in the lower bits.
 const UNITS: f64 = 4_503_599_627_370_496.0;
 
 impl Loop for KeyedPixels<'_> {

@@ -1,8 +1,8 @@
 // Reduces alpha if the colour is near the key.
-// in: a pixel; out: the same with less alpha if its chroma is near the key's
-// params: 0, 1 the key's chroma; 2, 3 the greatest squared distance that becomes transparent, as a root and the
-//   remainder; 4 start of the soft edge, 5 the edge's width (0 for a hard edge), 6 shift of distances, 7 the factor
-//   that maps the width to 2^31
+// in: a pixel; out: the same pixel, with less alpha if the pixel's chroma is near the key's
+// params: 0, 1 the key's chroma; 2, 3 the greatest squared distance at which pixels become transparent, as a root
+//   and the remainder; 4 start of the soft edge, 5 the edge's width (0 for a hard edge), 6 shift of distances, 7 the
+//   factor that maps the width to 2^31
 //
 // Chroma is counted in 1/31250 of a level, so that its weights are integers. A distance is the integer nearest to the
 // root, and is corrected to be exact.

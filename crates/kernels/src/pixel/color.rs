@@ -33,7 +33,7 @@ pub fn invert() -> LookupTable {
     table_of(|v| 255.0 - v)
 }
 
-/// The nearest of `levels` levels that are equally spaced from 0 to 255. There are at least two.
+/// The nearest of `levels` levels that are equally spaced from 0 to 255. Less than two levels count as two.
 pub fn posterize(levels: u16) -> LookupTable {
     let last = f64::from(levels.max(2) - 1);
     table_of(|v| (v * last / 255.0).round() * 255.0 / last)
@@ -55,7 +55,7 @@ pub fn hue(degrees: f64) -> ColorMatrix {
     of_colors(product(&inverse(&T), &product(&turn, &T)))
 }
 
-/// A matrix of the twenty given numbers. Returns `None` if there are not twenty, or if one of them is not finite.
+/// A matrix of the twenty given numbers. Returns `None` if there are not twenty numbers, or if a number is not finite.
 pub fn colormatrix(numbers: &[f64]) -> Option<ColorMatrix> {
     ColorMatrix::try_from(numbers).ok().filter(|m| m.iter().all(|f| f.is_finite()))
 }

@@ -126,7 +126,7 @@ fn all_colors(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Pac
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     let &[along, bits, bytes] = args.frame.words.first_chunk().expect("three words were declared");
     let (places, entries) = args.frame.small.split_at(PLACES);
-    let places = places.first_chunk().expect("it was split there");
+    let places = places.first_chunk().expect("the positions are split off");
     let level = args.frame.level;
     let mut found = Entries::default();
     for pixels in pixels.chunks_mut(AT_ONCE) {

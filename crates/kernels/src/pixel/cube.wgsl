@@ -1,6 +1,6 @@
 // A 3D colour table, with tetrahedral interpolation between four entries.
 // in: a pixel; out: red, green and blue looked up; alpha kept
-// params: 0 entries along an edge, 1 fraction bits of their values, 2 whether they are bytes
+// params: 0 entries along an edge, 1 fraction bits of the entries' values, 2 whether the entries are bytes
 // small: for each level of red, then of green, then of blue: the entry below it (upper 16 bits) and the distance to the
 //   next entry in 1/16384 (lower 16 bits); then the entries, with red changing fastest: one word of red and green and
 //   one word of blue, with 16 signed bits each, or a single word of bytes

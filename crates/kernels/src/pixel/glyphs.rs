@@ -18,8 +18,8 @@ use crate::simd::Loop;
 
 use super::over;
 
-/// Small data: the coverage of a rectangle, row by row, with four pixels per word. Parameters: colour, amount of
-/// coverage, the rectangle, words per row, one unused word.
+/// Small data: the coverage of a rectangle, row by row, with four pixels per word. Parameters: colour, the colour's
+/// alpha as a factor of the coverage, the rectangle, words per row, one unused word.
 pub static GLYPHS: PixelFn = PixelFn {
     name: "glyphs",
     wgsl: concat!(include_str!("over.wgsl"), include_str!("glyphs.wgsl")),
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(words[2..7], [0, 20, 0, 10, 5]);
         assert_eq!((small[0], small[49], small.iter().filter(|word| **word != 0).count()), (3, 3 << 24, 2));
         let nothing = pack([0; 4], &[3; 9], &[[far(99, 99)]], SIZE, &mut small);
-        assert_eq!(nothing, None, "its mask reaches beyond the atlas, seen or not");
+        assert_eq!(nothing, None, "a mask beyond the atlas is refused, even if the glyph is outside of the frame");
         assert_eq!(pack([0; 4], &[], &[[]], SIZE, &mut small).map(|words| words[2..7].to_vec()), Some(vec![0; 5]));
     }
 }

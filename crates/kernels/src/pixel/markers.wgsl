@@ -1,4 +1,4 @@
-// Corner squares, and the outermost five rows and columns over them.
+// Squares in the corners, and a border of five rows and columns drawn over the squares.
 // in: a pixel; out: (255, p, 0) in squares, (128, 255 - p, p) in the border, both opaque; otherwise the pixel
 // params: 0 side of a square, 1 pulse p
 fn markers(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {

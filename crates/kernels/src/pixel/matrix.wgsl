@@ -1,5 +1,5 @@
 // A colour matrix in fixed point.
-// in: a pixel; out: each channel a sum of all four and a constant
+// in: a pixel; out: each channel is a weighted sum of all four channels, plus a constant
 // params: 20 words, rows r, g, b, a of five: factors of r, g, b, a with 12 fraction bits, then the constant in 1/4096
 //   levels, including the half for rounding
 fn matrix(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {

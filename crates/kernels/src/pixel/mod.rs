@@ -1,4 +1,4 @@
-//! Pixel functions, one file each, with the WGSL of the same name beside it.
+//! Pixel functions. Each has its own file, beside a WGSL file of the same name.
 //!
 //! Two modules are not functions: `over` is arithmetic that several functions share, and `color` computes the tables
 //! and matrices of colour adjustments.

@@ -104,7 +104,7 @@ fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
 }
 
 /// Vectors have no integer division. A quotient of 32-bit floats, rounded to the nearest integer, is either right or
-/// one too great, and the remainder shows which.
+/// one too great, and the remainder shows which of the two it is.
 #[inline(always)]
 fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     for (below, top) in below.iter_mut().zip(top) {

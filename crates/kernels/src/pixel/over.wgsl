@@ -1,5 +1,5 @@
-// Straight-alpha over: a colour composited over a pixel. Prepended to the functions that use it.
-// in: a pixel, a colour, and s, its opacity in 1/4080
+// Straight-alpha over: a colour composited over a pixel. This text is prepended to the functions that call `over`.
+// in: a pixel, a colour, and s, the colour's opacity in 1/4080
 // out: alpha and colour as exact fractions, each rounded once, half up; zeros if nothing is visible
 fn over(c: vec4<i32>, top: vec3<i32>, s: i32) -> vec4<i32> {
     let below = c.w * (4080 - s);

@@ -87,7 +87,7 @@ impl Loop for Cover<'_> {
 /// Pixels that are unpacked together.
 const AT_ONCE: usize = 64;
 
-/// An image inside the frame, across one of its edges or outside of it.
+/// An image inside the frame, across an edge of the frame, or outside of the frame.
 fn samples(chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let picture = Size { width: 1 + chance.below(9), height: 1 + chance.below(9) };
     let words = pack(chance.near(size.width), chance.near(size.height), picture, chance.part());

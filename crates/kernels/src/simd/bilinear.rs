@@ -1,6 +1,7 @@
 //! Bilinear mixes of two neighbours along a row and of two rows, and means of four pixels, in vectors of 16 bits.
 //!
-//! The caller chooses the neighbours. It also mixes the pixels at the end of two rows that do not fill a vector.
+//! The caller chooses the neighbours. When rows are mixed, the caller also mixes the last pixels, which do not fill a
+//! vector.
 //!
 //! Values a and b are mixed with weights e and f, whose sum is 4096. Along a row the result is `(a e + b f + 16) >> 5`,
 //! between rows `(a e + b f + 2^18) >> 19`. Means are rounded half up.
@@ -38,7 +39,7 @@ pub(crate) struct BilinearColumns<'a> {
     pub windows: &'a [u32],
     /// For each column, the positions of both neighbours in the window.
     pub neighbours: &'a [[u32; 2]],
-    /// For each column, its weights twice: e in the lower half, f in the upper.
+    /// For each column, its weights twice: e in the lower half, f in the upper half.
     pub weights: &'a [[u32; 2]],
 }
 

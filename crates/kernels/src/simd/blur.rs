@@ -2,8 +2,8 @@
 //! columns for two output rows at a time.
 //!
 //! The caller keeps the rows and repeats their borders. Sums are exact. The pass along a row subtracts 2^15 from each
-//! sum, so that it fits a signed number, and stores sums in the order in which vectors unpack bytes. The pass down the
-//! columns undoes both.
+//! sum, so that the sum fits a signed number, and stores sums in the order in which vectors unpack bytes. The pass down
+//! the columns adds 2^15 again and restores the order of pixels.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -16,7 +16,7 @@
 
 use super::{Level, LevelKind};
 
-/// Rows are padded to a multiple of this at every level.
+/// At every level, rows are padded to a multiple of this number of values.
 pub(crate) const FILLED_TO: usize = 128;
 /// The maximum distance of a tap. Wider blurs have too many small weights to gain from this loop.
 const MOST_REACH: usize = 63;

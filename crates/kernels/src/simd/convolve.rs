@@ -14,7 +14,7 @@
 
 use super::{Level, LevelKind};
 
-/// Rows are padded to a multiple of this at every level.
+/// At every level, rows are padded to a multiple of this number of values.
 pub(crate) const FILLED_TO: usize = 64;
 /// The maximum number of taps: 49, and 257 more from splitting large weights. With further parts, 255 times the sum of
 /// the weights would exceed 32 bits.

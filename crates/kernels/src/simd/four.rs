@@ -24,11 +24,11 @@ pub(crate) const AT_ONCE: usize = 64;
 /// The four neighbours of each of [`AT_ONCE`] pixels.
 #[derive(Debug)]
 pub(crate) struct NeighbourTaps {
-    /// The upper two neighbours, with the left one in the lower half.
+    /// The upper two neighbours, with the left neighbour in the lower half.
     pub(crate) top: [u64; AT_ONCE],
-    /// The lower two neighbours, with the left one in the lower half.
+    /// The lower two neighbours, with the left neighbour in the lower half.
     pub(crate) bottom: [u64; AT_ONCE],
-    /// The weights in 16 bits each: two of the upper neighbours, then two of the lower.
+    /// The weights in 16 bits each: first those of the two upper neighbours, then those of the two lower neighbours.
     pub(crate) weights: [[u32; 2]; AT_ONCE],
 }
 

@@ -4,7 +4,7 @@
 //! baseline (NEON). The program detects the machine's level once. All levels give the same bytes.
 //!
 //! Safety: only the detection creates a [`Level`] above the baseline. A `Level` is therefore proof that the machine has
-//! its instructions, and the `unsafe` calls rely on that.
+//! the level's instructions, and the `unsafe` calls rely on this proof.
 //!
 //! Most loops are plain Rust behind [`Level::run`]. Only loops that compilers do not vectorise well are written by
 //! hand, one submodule for each kind of loop. Each of these loops has a scalar twin.

@@ -27,7 +27,7 @@ pub(crate) enum ChromaRow<'a> {
     None,
     /// As wide as luma.
     Full([&'a [u8]; 2]),
-    /// Half as wide as luma, at four times its value, with one more element at both ends.
+    /// Half as wide as luma, multiplied by four, with one more element at each end.
     Halves([&'a [u16]; 2]),
     /// Like `Halves`, but sited on even pixels instead of between an even and an odd pixel.
     Firsts([&'a [u16]; 2]),

@@ -1,7 +1,8 @@
-//! Pixels picked from a row: those of the given columns, placed next to each other.
+//! Picks the pixels of the given columns from a row, and stores them next to each other.
 //!
-//! Vector permutations pick many pixels at once if none of their columns is left of the first or far to its right.
-//! Other pixels are picked one by one.
+//! The columns are split into groups of eight or sixteen. Vector permutations pick all pixels of a group at once if no
+//! column of the group is to the left of the group's first column or far to the right of it. All other pixels are
+//! picked one by one.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -45,12 +46,13 @@ mod x86 {
 
     use super::one_by_one;
 
-    /// Picks sixteen pixels out of the 32 that start at the first column.
+    /// Picks groups of sixteen pixels, each group out of the 32 pixels that start at the group's first column.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn by_sixteens(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<16>(), to.as_chunks_mut::<16>());
         for (columns, to) in groups.iter().zip(made) {
-            // For a column to the left of the first, the difference wraps around to a large number and is rejected.
+            // If a column is to the left of the first column, the difference wraps around to a large number, which the
+            // comparison with 32 rejects.
             let places = avx512::sub_32(avx512::load_32(columns), avx512::all_32(columns[0].cast_signed()));
             let inside = _mm512_cmplt_epu32_mask(places, avx512::all_32(32)) == u16::MAX;
             let Some(near) = near::<32>(from, columns[0]).filter(|_| inside) else {
@@ -64,8 +66,8 @@ mod x86 {
         one_by_one(from, rest, left);
     }
 
-    /// Picks eight pixels out of the 16 that start at the first column. It picks from both halves of the 16, and a
-    /// comparison selects the right half for each pixel.
+    /// Picks groups of eight pixels, each group out of the 16 pixels that start at the group's first column. For each
+    /// column, one pixel is picked from each half of the 16, and a comparison selects one of the two.
     #[target_feature(enable = "avx2")]
     pub(super) fn by_eights(from: &[Pixel], columns: &[u32], to: &mut [Pixel]) {
         let ((groups, rest), (made, left)) = (columns.as_chunks::<8>(), to.as_chunks_mut::<8>());

@@ -15,7 +15,7 @@
 
 use super::{Level, LevelKind};
 
-/// Whether the level has loops that are faster than the scalar ones.
+/// Whether the level has loops that are faster than the scalar loops.
 pub(crate) fn suits(level: Level) -> bool {
     level.0 != LevelKind::Baseline
 }

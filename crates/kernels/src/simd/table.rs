@@ -1,4 +1,4 @@
-//! Byte tables: looks up red, green and blue of many pixels at once, by permuting parts of the table.
+//! Looks up red, green and blue of many pixels at once in a table of 256 bytes, by permuting parts of the table.
 //!
 //! Alpha is kept. The caller looks up the pixels that are left over.
 
@@ -41,8 +41,8 @@ mod x86 {
     /// A mask of the red, green and blue bytes.
     const COLORS: u64 = 0x7777_7777_7777_7777;
 
-    /// Two permutations look up one entry in each half of the table, and the index's highest bit selects one of the
-    /// two.
+    /// Two permutations look up one entry in each half of the table, and the index's highest bit selects one of the two
+    /// entries.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     pub(super) fn by_halves<'a>(pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
         let quarters = table.as_chunks::<64>().0;
@@ -60,9 +60,10 @@ mod x86 {
         rest
     }
 
-    /// Sixteen permutations look up in sixteen entries each, eight for each half of the table. An entry holds the XOR
-    /// of the table's entry and the entry 16 before it, so that the XOR of all lookups is the table's entry. The index
-    /// decreases by 16 after each lookup. Once it is negative, it stays negative and looks up zeros.
+    /// Each half of the table takes eight permutations, each of which looks up one of sixteen bytes. A byte is the XOR
+    /// of a table entry and the entry 16 before it in the same half, if there is one, so that the XOR of all lookups is
+    /// the wanted entry. The index decreases by 16 after each lookup. A negative index stays negative and looks up
+    /// zeros.
     #[target_feature(enable = "avx2")]
     pub(super) fn by_sixteens<'a>(pixels: &'a mut [Pixel], table: &[u8; 256]) -> &'a mut [Pixel] {
         let mut steps = [[0; 32]; 16];

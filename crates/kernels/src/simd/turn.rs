@@ -69,11 +69,11 @@ pub(crate) const TILE: usize = 8;
 /// Rows of equal length that become adjacent columns.
 #[derive(Clone, Copy)]
 pub(crate) struct TurnedColumns<'a> {
-    /// At most [`TILE`] rows. The first becomes the leftmost column.
+    /// At most [`TILE`] rows. The first row becomes the leftmost of the columns.
     pub(crate) of: &'a [&'a [Pixel]],
     /// Whether the first pixel of a row becomes the bottom of its column.
     pub(crate) upwards: bool,
-    /// The leftmost column.
+    /// The leftmost of the columns, as an index in a row of the target image.
     pub(crate) x: usize,
     /// Width of the target image.
     pub(crate) width: usize,

@@ -136,8 +136,8 @@ mod x86 {
             }
         }
 
-        /// The factors for u, and those for v. Each vector alternates between the factors of red and blue, and of green
-        /// and zero.
+        /// The factors for u, and those for v. In each vector, two factors for red and blue alternate with a factor for
+        /// green and a zero.
         #[inline]
         fn chroma_factors(down: &RgbToYuv) -> [v::Vector; 2] {
             [down.u, down.v].map(|[r, g, b]| {

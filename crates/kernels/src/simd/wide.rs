@@ -127,14 +127,14 @@ pub(super) mod avx2 {
         _mm256_broadcastsi128_si256(sixteen)
     }
 
-    /// Repeats the first of each two 32-bit pairs.
+    /// In each 16-byte lane, repeats the first of the four 32-bit elements.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn first_of_two(v: Vector) -> Vector {
         _mm256_shuffle_epi32::<0b00_00_00_00>(v)
     }
 
-    /// Repeats the second of each two 32-bit pairs.
+    /// In each 16-byte lane, repeats the third of the four 32-bit elements.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn second_of_two(v: Vector) -> Vector {
@@ -148,7 +148,7 @@ pub(super) mod avx2 {
         _mm256_permutevar8x32_epi32(from, places)
     }
 
-    /// Orders the result of packing two vectors: all of the first before the second.
+    /// Orders the result of packing two vectors: all elements of the first vector, then all elements of the second.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn in_turns(v: Vector) -> Vector {
@@ -170,7 +170,7 @@ pub(super) mod avx2 {
         _mm256_permutevar8x32_epi32(v, unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
     }
 
-    /// The even elements of the first, the odd ones of the second.
+    /// The even elements of the first vector, and the odd elements of the second.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(in crate::simd) fn by_turns_32(even: Vector, odd: Vector) -> Vector {
@@ -299,14 +299,14 @@ pub(super) mod avx512 {
         store_sixteen(rows[3], at, _mm512_extracti32x4_epi32::<3>(v));
     }
 
-    /// Repeats the first of each two 32-bit pairs.
+    /// In each 16-byte lane, repeats the first of the four 32-bit elements.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn first_of_two(v: Vector) -> Vector {
         _mm512_shuffle_epi32::<0b00_00_00_00>(v)
     }
 
-    /// Repeats the second of each two 32-bit pairs.
+    /// In each 16-byte lane, repeats the third of the four 32-bit elements.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn second_of_two(v: Vector) -> Vector {
@@ -320,7 +320,7 @@ pub(super) mod avx512 {
         _mm512_permutexvar_epi32(places, from)
     }
 
-    /// Orders the result of packing two vectors: all of the first before the second.
+    /// Orders the result of packing two vectors: all elements of the first vector, then all elements of the second.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn in_turns(v: Vector) -> Vector {
@@ -335,7 +335,7 @@ pub(super) mod avx512 {
         _mm512_permutexvar_epi32(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }, v)
     }
 
-    /// The even elements of the first, the odd ones of the second.
+    /// The even elements of the first vector, and the odd elements of the second.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(in crate::simd) fn by_turns_32(even: Vector, odd: Vector) -> Vector {

@@ -50,7 +50,7 @@ impl Packing {
     /// Computes chroma of full width.
     pub(super) fn full(&self, sums: &mut QuadSums, pixels: &[Pixel], [u, v]: [&mut [u8]; 2]) {
         let down = self.way.down();
-        // Gives the same as the sum of four identical pixels.
+        // One pixel with a quarter of the bias gives the same result as the sum of four identical pixels.
         let weights = |factors| Weights { factors, bias: CHROMA_BIAS >> 2 };
         let done = weigh::weigh(self.level, weights(down.u), pixels, u);
         weigh::weigh(self.level, weights(down.v), pixels, v);

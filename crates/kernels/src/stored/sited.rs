@@ -5,7 +5,8 @@
 //! level gives the same bytes.
 //!
 //! Weights are constants, and loops call no closures. Converting 1080p i420 to pixels and back on one thread takes 2.7
-//! times as long as with centred chroma. With weights in variables and with closures, it took 11 times as long.
+//! times as long as with centred chroma. With weights in variables and with closures, the conversion took 11 times as
+//! long.
 
 use crate::picture::Pixel;
 use crate::simd::Loop;
@@ -29,7 +30,8 @@ impl Packing {
         self.sixteenths::<true>(sums, v);
     }
 
-    /// Adds up the rows with the weights of the site: two rows equally, or three rows with the middle one twice.
+    /// Adds up the rows with the weights of the site: two rows equally, or three rows, of which the middle row counts
+    /// twice.
     fn gather(&self, site: Site, rows: PixelRows<'_>, sums: &mut QuadSums) {
         let PixelRows { own: [upper, lower], around: [above, below] } = rows;
         match site {

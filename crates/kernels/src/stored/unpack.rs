@@ -29,7 +29,7 @@ pub(crate) struct Unpacking<'a> {
 /// Intermediate rows between planes and pixels, allocated once and reused.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
-    /// Chroma of half the width, at four times its value, with one more element at both ends.
+    /// Chroma of half the width, multiplied by four, with one more element at each end.
     half: [Vec<u16>; 2],
     /// Chroma of full width.
     wide: [Vec<i16>; 2],
@@ -76,8 +76,8 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-/// Computes a row of pixels from luma and from two planes of chroma of half the width, of which two rows each are
-/// interpolated.
+/// Computes a row of pixels from luma and from two planes of chroma of half the width. The chroma is interpolated
+/// between two rows of each plane.
 pub(super) fn from_halves(
     args: &Unpacking<'_>,
     between: &mut Between,

@@ -1,9 +1,9 @@
 //! `way`: the conversion between YUV and RGB, which consists of one of four matrices and of the siting of chroma.
 //!
 //! This module defines the factors, the weights and the arithmetic of one pixel, which every loop must reproduce. All
-//! numbers are integers, so the WGSL and its CPU twin give the same values. These differ by at most one from exact
-//! arithmetic. Reading interpolates chroma in sixteenths of a level. Storing computes chroma from sums of four pixels,
-//! or from sums with a total weight of sixteen if chroma is not centred.
+//! numbers are integers, so the WGSL and its CPU twin give the same values. The values differ by at most one from those
+//! of exact arithmetic. Reading interpolates chroma in sixteenths of a level. Storing computes chroma from sums of four
+//! pixels, or from sums with a total weight of sixteen if chroma is not centred.
 
 use vramp_plan::Siting;
 
@@ -92,8 +92,8 @@ impl Site {
         }
     }
 
-    /// The weights in quarters of the pixels at 2k - 1, 2k, 2k + 1 and 2k + 2 in a chroma sample. They give the mean of
-    /// the two pixels' length around the chroma sample's position.
+    /// The weights in quarters of the pixels at 2k - 1, 2k, 2k + 1 and 2k + 2 in a chroma sample. With these weights,
+    /// the chroma sample is the mean over a length of two pixels around its position.
     pub(crate) const fn taps(self) -> [u16; 4] {
         match self {
             Site::Between => [0, 2, 2, 0],

@@ -37,8 +37,8 @@ impl Narrow {
     }
 }
 
-/// Multiplies by a factor in single precision. With it, a square of side 127 takes 2.6 ms per 1080p frame. With
-/// [`DoubleDivide`], a square of side 257 takes 3.8 ms (AVX-512, Zen 4).
+/// Multiplies by a factor in single precision. A square of side 127 takes 2.6 ms per 1080p frame with this method. A
+/// square of side 257 takes 3.8 ms with [`DoubleDivide`] (AVX-512, Zen 4).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Float {
     factor: f32,
@@ -46,12 +46,12 @@ pub(super) struct Float {
 
 /// The maximum number of pixels for which the distance of every mean from the nearest half exceeds two rounding errors.
 const MOST_FLOAT: u32 = 127 * 127;
-/// From this number on, a single has no fraction. Adding it rounds to the nearest integer, which is then in the lowest
-/// bits.
+/// From this number on, a 32-bit float has no fraction. Adding this number to a float rounds the float to the nearest
+/// integer, which is then in the lowest bits.
 const WHOLE: f32 = 8_388_608.0;
 
 impl Float {
-    /// Returns `None` if there are too many pixels. Their number is odd, so no mean is exactly a half.
+    /// Returns `None` if there are too many pixels. The number of pixels is odd, so no mean is exactly a half.
     pub(super) fn of(pixels: u32) -> Option<Float> {
         (pixels <= MOST_FLOAT).then_some(Float { factor: 1.0 / pixels as f32 })
     }
@@ -90,8 +90,8 @@ impl Divide for DoubleDivide {
 mod tests {
     use super::*;
 
-    /// No quotient decreases when the sum increases, so all quotients are right if those of the first and the last sum
-    /// of each level are.
+    /// No quotient decreases when the sum increases, so all quotients are right if the quotients of the first and of
+    /// the last sum of each level are right.
     fn right_for_every_sum(pixels: u32, level: impl Fn(u32) -> u8) {
         let rounded = |sum: u32| ((2 * u64::from(sum) + u64::from(pixels)) / (2 * u64::from(pixels))) as u8;
         for step in 0..=255_u8 {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn every_sum_is_divided_exactly() {
         let (mut narrow, mut float) = (0, 0);
-        // Squares, and the lines that they become on images of one row or column.
+        // Squares, and the lines that squares become on images of one row or column.
         for pixels in (3..=1023).step_by(2).flat_map(|side| [side, side * side]) {
             let wide = DoubleDivide::of(pixels);
             right_for_every_sum(pixels, |sum| wide.level(sum));

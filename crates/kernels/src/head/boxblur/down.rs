@@ -37,7 +37,7 @@ pub(super) fn slide<S: Sum>(
     sums.fill(S::default());
     for at in (y - reach).max(0)..=(y + reach).min(last) {
         lines.take(source, at);
-        // The outermost rows are also added for the rows beyond the border, which repeat them.
+        // An outermost row is added again for every row of the square beyond the border, because these rows repeat it.
         let above = if at == 0 { (reach - y).max(0) } else { 0 };
         let below = if at == last { (y + reach - last).max(0) } else { 0 };
         level.run(Begin { row: lines.at(at), count: (1 + above + below) as u32, sums });

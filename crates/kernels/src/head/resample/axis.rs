@@ -8,7 +8,7 @@
 pub enum ResampleFilter {
     /// Weighs each source pixel by the share of it that the new pixel covers.
     Area,
-    /// A windowed sinc of three lobes. If the image shrinks, it is widened by the same factor.
+    /// A windowed sinc of three lobes. If the image shrinks by a factor, the filter is widened by the same factor.
     Lanczos,
 }
 
@@ -41,8 +41,8 @@ impl ResampleAxis {
         ResampleAxis { wide: true, ..ResampleAxis::rounded(&exact, WIDE_BITS).0 }
     }
 
-    /// The weights as integers, and the maximum total error of a pixel's weights. The next weight compensates for the
-    /// rounding error of each weight, so that the sum is one.
+    /// The weights as integers, and the maximum total error of a pixel's weights. Each weight compensates for the
+    /// rounding error of the weight before it, so that the sum is one.
     fn rounded(exact: &[AxisTaps<f64>], fraction_bits: u32) -> (ResampleAxis, f64) {
         let one = f64::from(1 << fraction_bits);
         let mut most_off = 0.0;
@@ -84,8 +84,8 @@ impl ResampleAxis {
         if self.wide { self.taps() } else { self.taps().div_ceil(2) }
     }
 
-    /// Appends the first tap of each pixel, then the words of weights: one weight per word if they are wide, otherwise
-    /// two.
+    /// Appends the first tap of each pixel, then the words of weights: one weight per word if weights are wide,
+    /// otherwise two.
     pub(crate) fn lay_out(&self, small: &mut Vec<u32>) {
         small.extend(self.pixels.iter().map(|taps| taps.first));
         let words = self.words();
@@ -106,7 +106,7 @@ struct AxisTaps<W> {
 
 impl ResampleFilter {
     /// The maximum distance of a weighted sum of levels from the middle. The absolute weights of Lanczos add up to at
-    /// most 1.58, when an image grows.
+    /// most 1.58, which they reach when an image grows.
     fn most_away(self) -> f64 {
         match self {
             ResampleFilter::Area => 128.0,

@@ -34,7 +34,7 @@ pub enum TensorError {
         start: usize,
         end: usize,
         shape: Shape,
-        /// The number of values in the shape, or in the buffer from which they are read.
+        /// The number of values in the shape, or in the buffer from which the values are read.
         has: usize,
     },
     /// An invalid setting of an op.

@@ -1,7 +1,8 @@
 //! The layer norm kernel along the last axis, with or without gamma and beta, for rows of at most
 //! [`MOST_LENGTH`](super::softmax::MOST_LENGTH) values.
 //!
-//! Invariant: the variance is that of the whole row (divided by its length), computed after the mean.
+//! Invariant: the variance is the mean of squared differences from the mean of the row, and is computed after that
+//! mean.
 
 use vramp_plan::Shader;
 

@@ -1,6 +1,6 @@
 //! Checks the bindings of a user's shader against the declaration. All bindings are in group 0: first the inputs, then
-//! the outputs, in the declared order, then at most one uniform. Each tensor's array must have the type that belongs to
-//! its element type. Sizes of tensors are checked at each run.
+//! the outputs, in the declared order, then at most one uniform. The array of each tensor must have the WGSL type for
+//! the tensor's element type. Sizes of tensors are checked at each run.
 //!
 //! Invariant: every mismatch is reported with its position, the actual binding and the expected binding.
 
@@ -189,7 +189,8 @@ impl BindingReader<'_> {
         Ok(BoundTensor { name: name.clone(), dtype: declared.dtype, per_element, length })
     }
 
-    /// The scalar type of an array, the number of scalars per element, and the number of elements if it is fixed.
+    /// The scalar type of an array, the number of scalars per element, and the number of elements if the text fixes
+    /// that number.
     fn elements(&self, ty: Handle<Type>) -> Option<(&'static str, usize, Option<usize>)> {
         let TypeInner::Array { base, size, .. } = self.module.types[ty].inner else { return None };
         let length = match size {

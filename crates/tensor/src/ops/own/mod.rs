@@ -2,10 +2,11 @@
 //! computes grids.
 //!
 //! [`CompiledShader`] runs a text on the device of a context; other code passes [`OwnShader::shader`] to a device. A
-//! shader sees exactly the bytes of its tensors, because each is bound as a range of a buffer.
+//! shader sees exactly the bytes of its tensors, because each tensor is bound as a range of a buffer.
 //!
 //! Invariants: mistakes are found before anything runs, and reported with their line and a remedy. Bindings are the
-//! declared inputs, then the declared outputs, then the parameters. Those that the text does not use are bound as well.
+//! declared inputs, then the declared outputs, then the parameters. Bindings that the text does not use are bound as
+//! well.
 
 mod bound;
 #[cfg(not(target_arch = "wasm32"))]
@@ -35,10 +36,10 @@ use params::UniformLayout;
 /// A user's compute shader, read and checked.
 ///
 /// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>`, or as arrays of `vec2` or
-/// `vec4` of these if the number of values is a multiple of 2 or 4. It sees other types as `array<u32>`: a word holds
-/// two values of f16 (`unpack2x16float`) or four of u8 or i8 (`unpack4xU8`, `unpack4xI8`), the first in the lowest
-/// bits. Bits of the last word after the last value are zeros. `arrayLength` counts the words of the tensor, not the
-/// memory after it.
+/// `vec4` of the same type if the number of values is a multiple of 2 or 4. The text sees other types as `array<u32>`:
+/// a word holds two values of f16 (`unpack2x16float`) or four of u8 or i8 (`unpack4xU8`, `unpack4xI8`), the first in
+/// the lowest bits. Bits of the last word after the last value are zeros. `arrayLength` counts the words of the tensor,
+/// not the memory after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnShader {
     shader: vramp_plan::Shader,

@@ -6,7 +6,8 @@
 use naga::{Module, ScalarKind, Type, TypeInner};
 use smallvec::SmallVec;
 
-/// The value of a parameter. `into()` makes one from an `f32`, an `i32`, a `u32`, or an array of 2, 3 or 4 of these.
+/// The value of a parameter. `into()` makes a value from an `f32`, an `i32`, a `u32`, or an array of 2, 3 or 4 of
+/// these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamValue {
     kind: ParamKind,

@@ -106,7 +106,7 @@ impl TexShape {
     /// - `flat_at(texel: vec2<u32>, channel: u32) -> u32`: the inverse; results of `VALUES` or more are past the last
     ///   value;
     /// - `flat_of(a: u32, b: u32, ...) -> u32`, one parameter for each axis: the flat index of a value, and
-    ///   `index_of(flat: u32) -> array<u32, RANK>`: the inverse. A single value has neither.
+    ///   `index_of(flat: u32) -> array<u32, RANK>`: the inverse. A shape without axes has neither function.
     pub fn wgsl(self, shape: &Shape) -> String {
         let (width, values) = (self.width, shape.count());
         let mut text = format!(

@@ -79,7 +79,7 @@ pub(crate) fn note_made(handle: &Arc<Handle>) {
     });
 }
 
-/// Removes a tensor from every open scope of this thread, so that it lives as long as its holder.
+/// Removes a tensor from every open scope of this thread, so that the tensor lives as long as its holder.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn leave_scopes(handle: &Arc<Handle>) {
     OPEN.with_borrow_mut(|open| {

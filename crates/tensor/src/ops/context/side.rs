@@ -1,5 +1,5 @@
 //! The device side of a context: one player with its pending recording, the compiled kernels by key, and the downloads
-//! in flight. It does not know tensors.
+//! in flight. This module does not know tensors.
 //!
 //! Invariants: if one thread records work and another thread reads afterwards, the work is played before the read. The
 //! recording is played only when it must be, or when enough work has gathered. A download waits only for the device.
@@ -22,10 +22,11 @@ use crate::ops::texture::copy::TextureCopies;
 /// The owner name of tensor memory in the device pool's ledger.
 pub(crate) const OWNER: &str = "tensor";
 
-/// The number of recorded acts at which they are played even without a read, so that the device does not idle for long.
+/// The number of pending acts at which the recording is played even without a read, so that the device does not idle
+/// for long.
 const MOST_ACTS: usize = 128;
 
-/// The same number while acts are timed. A submission has 256 timestamps, and an act may need two.
+/// Like [`MOST_ACTS`], while acts are timed. A submission has 256 timestamps, and an act may need two.
 const MOST_TIMED_ACTS: usize = 64;
 
 /// The number of bytes lent for pending acts at which the acts are played, so that temporary memory returns to the
@@ -62,15 +63,16 @@ pub(crate) struct DeviceSide {
 
 struct RecordingLane {
     player: Player,
-    /// The downloads of this player. Each player numbers its downloads from the start.
+    /// The downloads of this player. Two players may give the same number to two downloads, so each player has its own
+    /// `Arrivals`.
     arrivals: Arc<Arrivals>,
     recording: Recording,
     /// Bytes lent since the last play.
     lent_bytes: u64,
     /// True while the recording belongs to another player, which alone may play it.
     is_lent_out: bool,
-    /// Why the lane is unusable, if it is: a recording was lost before it was played, so the values it should have
-    /// computed are wrong.
+    /// Why the lane is unusable; `None` if it works. A lane becomes unusable if a recording is lost before it is
+    /// played, because the values that the recording should have computed are wrong.
     broken: Option<String>,
     profile: Option<Profiled>,
 }
@@ -116,8 +118,8 @@ impl DeviceSide {
         Ok(buffer)
     }
 
-    /// Runs `make`, which needs device memory. If there is not enough, waits for all pending work, which may hold
-    /// memory until it ends, and runs `make` once more.
+    /// Runs `make`, which needs device memory. If the device has not enough memory, waits for all pending work, because
+    /// work holds memory until it ends, and runs `make` once more.
     pub(crate) fn once_more<T>(
         &self,
         op: &'static str,
@@ -132,7 +134,7 @@ impl DeviceSide {
         }
     }
 
-    /// The kernel for `key`, compiled on first use. `key` names everything that its text depends on.
+    /// The kernel for `key`, compiled on first use. `key` names everything that the text of the kernel depends on.
     pub(crate) fn kernel(
         &self,
         op: &'static str,
@@ -246,8 +248,8 @@ impl DeviceSide {
         Ok(())
     }
 
-    /// Lets `act` record into another player's recording on the same device. Pending work is played first, so that it
-    /// runs before the other recording.
+    /// Lets `act` record into another player's recording on the same device. Pending work is played first, so that the
+    /// pending work runs before the other recording.
     pub(crate) fn record_into<T>(
         &self,
         op: &'static str,

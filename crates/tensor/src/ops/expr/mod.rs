@@ -52,8 +52,8 @@ impl Expr {
         self.node.as_ref().map(|node| node.dtype).map_err(Clone::clone)
     }
 
-    /// Computes the expression in as few kernels as possible. An expression without ops gives its tensor itself; an
-    /// expression that only reshapes a tensor gives a tensor that shares its memory.
+    /// Computes the expression in as few kernels as possible. An expression without ops returns its tensor; an
+    /// expression that only reshapes a tensor returns a new tensor over the same memory.
     pub fn run(&self) -> Result<Tensor, TensorError> {
         let node = self.node.as_ref().map_err(Clone::clone)?;
         run::run(node, true)

@@ -179,7 +179,7 @@ fn home_of(
         return (reads_rows && node.dtype.is_float()).then_some(home);
     }
     if let (OpKind::Reshape(of), [user]) = (&node.kind, users) {
-        // A reshape keeps the memory order, so kernels over rows can read through it.
+        // A reshape keeps the memory order, so kernels over rows can read through a reshape.
         let into_rows =
             matches!(by_key[user].kind, OpKind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
         return into_rows.then_some(home);

@@ -1,5 +1,5 @@
 //! Writes a program as WGSL: its steps, the code that reads inputs and stores results, and the parameter words. The
-//! only kernel in this file is the plain one, which stores the results as a tensor.
+//! only kernel in this file is the plain kernel, which stores the results as a tensor.
 //!
 //! Invariant: the text depends only on the signature. Lengths, strides, offsets and constants are parameters.
 
@@ -177,12 +177,12 @@ fn item_of(dtype: DType) -> &'static str {
     }
 }
 
-/// The binding type of an input in the plain kernel: groups of four values if they are aligned, words otherwise.
+/// The binding type of an input in the plain kernel: groups of four values if the input is aligned, words otherwise.
 fn item(input: &ProgramInput) -> &'static str {
     if input.walk == Walk::Run && input.is_aligned() { item_of(input.dtype) } else { "u32" }
 }
 
-/// Writes the function that loads an input. Returns the number of parameter words it uses.
+/// Writes the function that loads an input. Returns the number of parameter words that the function uses.
 fn write_load(
     text: &mut String,
     lanes: VectorWidth,

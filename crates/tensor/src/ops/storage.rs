@@ -371,8 +371,8 @@ impl Storage {
         Ok(Box::pin(pending.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
     }
 
-    /// Writes a range on the side that has the newest values. The copy on the other side is outdated until it is
-    /// requested.
+    /// Writes a range on the side that has the newest values. The copy on the other side is outdated until the values
+    /// are requested there.
     pub(crate) fn write(&self, asking: OpRequest<'_>, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
         let mut state = self.state();
         state.check(asking)?;

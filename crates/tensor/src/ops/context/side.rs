@@ -166,7 +166,7 @@ impl DeviceSide {
         self.device.adapter().kind == AdapterKind::Software
     }
 
-    /// The tile of a matrix product: the best one found by tuning, or the default for this kind of device.
+    /// The tile of a matrix product: the fastest tile found by tuning, or the default for this kind of device.
     pub(crate) fn tile(&self, m: usize, n: usize) -> Tile {
         let found = *self.tile.lock().unwrap_or_else(PoisonError::into_inner);
         // Small products can use only small tiles.
@@ -178,7 +178,7 @@ impl DeviceSide {
         *self.tile.lock().unwrap_or_else(PoisonError::into_inner) = tile;
     }
 
-    /// Records acts after all pending ones; plays the recording if enough acts have gathered.
+    /// Records acts after all pending acts; plays the recording if enough acts have gathered.
     pub(crate) fn record<T>(
         &self,
         op: &'static str,
@@ -287,8 +287,8 @@ impl DeviceSide {
     ) -> Result<PendingDownload, TensorError> {
         let mut lane = self.lane();
         lane.check_own(op)?;
-        // On failure the download is removed from the recording, because the next request would otherwise receive it as
-        // its own.
+        // On failure the download is removed from the recording, because the next request would otherwise receive this
+        // download as its own.
         let recorded = parts
             .iter()
             .try_for_each(|(from, offset, bytes)| lane.recording.download_part(from, *offset, *bytes).of(op));

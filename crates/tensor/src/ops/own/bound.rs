@@ -91,7 +91,7 @@ fn variables(text: &str, module: &Module) -> Result<Vec<Variable>, OwnError> {
     found.sort_by_key(|variable| variable.binding);
     if let Some([one, two]) = found.windows(2).find(|pair| pair[0].binding == pair[1].binding) {
         let problem = format!("`{}` and `{}` are both binding {}", one.name, two.name, one.binding);
-        return Err(OwnError::at(text, two.at, problem).help("number them 0, 1, 2 and so on, without gaps"));
+        return Err(OwnError::at(text, two.at, problem).help("number the bindings 0, 1, 2 and so on, without gaps"));
     }
     Ok(found)
 }
@@ -180,7 +180,8 @@ impl BindingReader<'_> {
                 values => format!(", {values} to a word"),
             };
             return Err(wrong(format!(
-                "the {role} `{name}` is declared as {}, which needs an array of {}{packed}; the text has one of {scalar}",
+                "the {role} `{name}` is declared as {}, which needs an array of {}{packed}; the text has an array \
+                 of {scalar}",
                 declared.dtype,
                 element_of(declared.dtype),
             )));
@@ -242,7 +243,7 @@ impl BindingReader<'_> {
             let name = &variable.name;
             if variable.space == AddressSpace::Uniform && uniforms > 1 {
                 let problem = format!("`{name}` is a second uniform; a shader has at most one, for all its parameters");
-                return Err(OwnError::at(self.text, variable.at, problem).help("make its members part of the first"));
+                return Err(OwnError::at(self.text, variable.at, problem).help("move its members to the first uniform"));
             }
             if variable.space != AddressSpace::Uniform && !is_known(variable) {
                 let names: Vec<String> = declared.iter().map(|one| format!("{} `{}`", one.role(), one.name)).collect();

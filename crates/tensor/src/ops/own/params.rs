@@ -1,5 +1,5 @@
-//! Parameters of a user's shader: the members of its only uniform, with their types, offsets and bytes. Their values
-//! are given with each run.
+//! Parameters of a user's shader: the members of its only uniform, with their types, offsets and bytes. The values of
+//! the parameters are given with each run.
 //!
 //! Invariants: every member is given exactly once, with a value of its type. Padding between members is 0.
 

@@ -112,7 +112,8 @@ impl CompiledShader {
             let bytes = shape.count() * bound.dtype.bytes();
             let buffer = side.lend(OP, bytes)?;
             // Lent memory holds old values of other tensors; a shader that writes only a part of its output would
-            // expose them. Clearing 14.7 MB takes about 3 ms on llvmpipe with 2 cores; `run_into` does not clear.
+            // expose these old values. Clearing 14.7 MB takes about 3 ms on llvmpipe with 2 cores; `run_into` does not
+            // clear.
             side.record(OP, |recording| {
                 recording.zero(&buffer);
                 Ok(())

@@ -30,7 +30,7 @@ pub(crate) struct ElementwiseProgram {
     pub(crate) inputs: Vec<ProgramInput>,
     /// In order; a step uses only earlier steps.
     pub(crate) steps: Vec<ProgramStep>,
-    /// Bits of values that are the same for every element.
+    /// Bits of the constants, which are the same for every element.
     pub(crate) constants: Vec<u32>,
     /// The type of the last step.
     pub(crate) out: DType,

@@ -1,8 +1,8 @@
 //! Tensors handed out as textures, and textures of other code taken in. The packing is in `copy`.
 //!
-//! Invariants: nothing passes through the host. A texture or tensor has the values at the time of the call; later
-//! writes to the source do not change it. A texture ends with its last handle; until then
-//! [`Device::textures_held`](vramp_gpu::Device::textures_held) counts it.
+//! Invariants: nothing passes through the host. A new texture or tensor has the values that its source had at the time
+//! of the call; later writes to the source change nothing in the new texture or tensor. A texture ends with its last
+//! handle; until then [`Device::textures_held`](vramp_gpu::Device::textures_held) counts it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Ops as methods of [`Tensor`]. Each method builds an expression of a single op and runs it at once; checks and
-//! computation are in [`Expr`].
+//! Ops as methods of [`Tensor`]. Each method builds an expression of a single op and runs the expression at once;
+//! checks and computation are in [`Expr`].
 
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;

@@ -5,8 +5,8 @@
 //! 1,024 values to each of its four sums, which are joined as a tree, so the error of a sum grows per pass by at most
 //! 1,030 * 2^-24 of the sum of magnitudes. If each row has a workgroup, rows of up to 16,384 values take one pass, an
 //! invocation adds at most 64 values to each of its sums, and the error grows by at most 100 * 2^-24. Rows of up to
-//! 2^24 values take at most two passes. The maximum and the minimum of a row with a NaN are NaN. The index of a row
-//! with a NaN is that of the first NaN; for equal values it is the smallest index.
+//! 2^24 values take at most two passes. The maximum and the minimum of a row with a NaN are NaN. The index for a row
+//! with a NaN is the index of the first NaN; among equal values the first index is the result.
 
 use smallvec::SmallVec;
 use vramp_plan::Shader;

@@ -1,8 +1,8 @@
 //! How kernels along an axis share the work: one invocation or one workgroup per row, and the WGSL that joins the
 //! results of a workgroup's lanes.
 //!
-//! A row is `length` values, `inner` apart, and is processed by one invocation or by the [`GROUP`] invocations of a
-//! workgroup.
+//! A row has `length` values, whose neighbours are `inner` values apart in memory, and is processed by one invocation
+//! or by the [`GROUP`] invocations of a workgroup.
 
 use std::fmt::Write;
 

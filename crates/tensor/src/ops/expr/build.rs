@@ -1,4 +1,4 @@
-//! Building expressions: the checks of every op, and the shape and type of its result.
+//! Building expressions: the checks of every op, and the shape and type of the op's result.
 //!
 //! Invariant: the host can compute every expression that is accepted here. A device may refuse sizes beyond its limits,
 //! with an error that gives the numbers.

@@ -1,11 +1,12 @@
 //! Expressions: ops that are written down first and computed together. `plan` decides which ops share a kernel; `run`
-//! computes them on the device of the context, or on the host.
+//! computes the ops on the device of the context, or on the host.
 //!
 //! Nothing is computed before [`Expr::run`], which computes only what the result needs. A method of a tensor such as
 //! `add` runs an expression of one op.
 //!
-//! Invariants: fusing ops changes no bit, because each op rounds as it does alone (if the driver does not fuse multiply
-//! and add). A mistake that is made while an expression is built is kept in the expression and returned by `run`.
+//! Invariants: fusing ops changes no bit, because each op rounds as if it were computed alone (if the driver does not
+//! fuse multiply and add). A mistake that is made while an expression is built is kept in the expression and returned
+//! by `run`.
 
 mod build;
 mod cut;

@@ -1,6 +1,6 @@
 //! Decides which ops of an expression share a kernel: which nodes are computed in the kernel of another node, and which
-//! become tensors of their own. The only fact about the host or device that planning uses is how many buffers a kernel
-//! may bind.
+//! nodes become tensors of their own. The only fact about the host or device that planning uses is how many buffers a
+//! kernel may bind.
 //!
 //! Ops are joined by three rules. Elementwise ops of one shape become one program. If the only user of a program goes
 //! through rows (a reduction, softmax, layer norm), the program becomes the function through which the user's kernel

@@ -1,5 +1,6 @@
 //! Conversions of rows: half floats (f16) to floats and back, and floats to 32-bit integers. Compilers do not vectorise
-//! these conversions. Narrower integers are not converted here; the caller clamps the floats first.
+//! these conversions. Conversions to narrower integers are not in this file; they clamp the floats first, and compilers
+//! vectorise them.
 //!
 //! Invariant: the results equal those of `as` and `half` on every machine. Halves round to nearest even. Integers
 //! truncate and saturate; NaN becomes 0.

@@ -1,8 +1,8 @@
 //! Matrix products of floats: this module checks that the strides stay within both slices, and calls `gemm_f32`, which
 //! has the inner loops for each instruction set.
 //!
-//! On one thread of a Zen 4 a product of 512^3 takes 2.5 ms and one of 1024^3 takes 20.4 ms; the best of `NumPy`,
-//! `PyTorch` and ONNX Runtime takes 2.6 and 22.0 ms.
+//! On one thread of a Zen 4 a product of 512^3 takes 2.5 ms and a product of 1024^3 takes 20.4 ms; the fastest of
+//! `NumPy`, `PyTorch` and ONNX Runtime takes 2.6 and 22.0 ms.
 //!
 //! Invariants: sums are in f32. Lengths of 0 are valid, and empty sums are 0.
 #![expect(unsafe_code, reason = "gemm takes pointers; this file checks every length first")]

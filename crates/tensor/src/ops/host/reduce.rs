@@ -1,5 +1,5 @@
-//! Sums, means, maxima and minima along an axis of floats. The values of a part (2,048 values) are joined in 64 lanes
-//! in f32, and the parts one after another in f64. Indices of maxima come from `arg`.
+//! Sums, means, maxima and minima along an axis of floats. Values are read in parts of 2,048. The values of a part are
+//! joined in 64 lanes in f32, and the parts are joined one after another in f64. Indices of maxima come from `arg`.
 //!
 //! Invariants: a sum has at most 32 roundings in f32 between a value and the total, so the sum is off by at most 16 ulp
 //! of the sum of magnitudes. Ten million values near 1 are within 1 ulp of the sum in f64. If a value is NaN, so are

@@ -1,5 +1,5 @@
-//! Softmax and log-softmax along any axis. The maximum and the sum of a row are computed while the row is in the L1
-//! cache.
+//! Softmax and log-softmax along any axis. A row of up to 2,048 values stays in the L1 cache from the first read to the
+//! result.
 //!
 //! Invariants: the maximum is subtracted first, so that nothing overflows. For -Inf, softmax is 0 and log-softmax is
 //! -Inf. The results of a row with a NaN or +Inf, or with only -Inf, are all NaN, as in the formula.

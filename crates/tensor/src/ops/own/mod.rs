@@ -35,11 +35,11 @@ use params::UniformLayout;
 
 /// A user's compute shader, read and checked.
 ///
-/// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>`, or as arrays of `vec2` or
-/// `vec4` of the same type if the number of values is a multiple of 2 or 4. The text sees other types as `array<u32>`:
-/// a word holds two values of f16 (`unpack2x16float`) or four of u8 or i8 (`unpack4xU8`, `unpack4xI8`), the first in
-/// the lowest bits. Bits of the last word after the last value are zeros. `arrayLength` counts the words of the tensor,
-/// not the words of memory after the tensor.
+/// The text of a shader sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>`, or as arrays
+/// of `vec2` or `vec4` of the same type if the number of values is a multiple of 2 or 4. The text sees other types as
+/// `array<u32>`: a word holds two values of f16 (`unpack2x16float`) or four of u8 or i8 (`unpack4xU8`, `unpack4xI8`),
+/// the first in the lowest bits. Bits of the last word after the last value are zeros. `arrayLength` counts the words
+/// of the tensor, not the words of memory after the tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnShader {
     shader: vramp_plan::Shader,

@@ -1,5 +1,5 @@
-//! Collects the rows of a profile while ops run, and notes for each act (a dispatch or a transfer) of a submission the
-//! row to which the act belongs. The device's player measures the times.
+//! Collects the rows of a profile while ops run, and notes for each act of a submission the row to which the act
+//! belongs. An act is an entry of a recording, such as a dispatch or a copy. The device's player measures the times.
 //!
 //! Invariants: an op that is composed of other ops is one row, which includes the kernels of all these ops. Work of one
 //! thread is never counted in the rows of another thread's ops.

@@ -1,8 +1,9 @@
-//! Tensors handed out as textures, and textures of other code taken in. The packing is in `copy`.
+//! Tensors handed out as textures, and textures of other code taken in. `copy` records the copies.
 //!
-//! Invariants: nothing passes through the host. A new texture or tensor has the values that its source had at the time
-//! of the call; later writes to the source change nothing in the new texture or tensor. A texture ends with its last
-//! handle; until then [`Device::textures_held`](vramp_gpu::Device::textures_held) counts it.
+//! Invariants: values on the device do not pass through the host. A new texture or tensor has the values that its
+//! source had at the time of the call; later writes to the source change nothing in the new texture or tensor. A
+//! texture ends with its last handle; until then [`Device::textures_held`](vramp_gpu::Device::textures_held) counts the
+//! texture.
 
 use std::sync::Arc;
 

@@ -14,9 +14,9 @@ use super::text::{KernelText, Launch, load};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Norm {
-    /// The type of the factors, if any. There is one factor per value of a row.
+    /// The type of gamma, if it is given. Gamma has one factor per value of a row.
     pub gamma: Option<DType>,
-    /// The type of the offsets, if any.
+    /// The type of beta, if it is given.
     pub beta: Option<DType>,
     pub lanes: RowLanes,
     pub value: Hook,

@@ -221,8 +221,8 @@ mod x86 {
     }
 
     /// 512-bit vectors with multiply and accumulate in one instruction (16-bit `vpdpwssd`). Safe code can use this
-    /// instruction because the compiler selects it on its own; the 8-bit instruction is twice as fast, but the compiler
-    /// does not select it.
+    /// instruction because the compiler selects it on its own. The compiler does not select the 8-bit instruction,
+    /// which is twice as fast.
     #[derive(Clone, Copy)]
     pub(super) struct FusedTile(pub Vnni);
 

@@ -39,7 +39,7 @@ pub(crate) fn reduce<R: RowValues>(input: &R, around: Around, how: Reduction, ou
 const SEGMENT: usize = 64 * PART;
 /// The number of columns that are reduced together: the lanes and totals of the columns take 6 KiB of the L1 cache.
 const COLUMNS: usize = 512;
-/// Lines of columns that are joined in f32 before they are added to a total in f64.
+/// The number of lines that are joined in f32, column by column, before the results are added to totals in f64.
 const LINES: usize = 32;
 
 trait Join {

@@ -32,7 +32,7 @@ pub(crate) struct DeviceValues<'a> {
 }
 
 /// Creates a texture for a tensor. The default shape follows from the number of values, and the default texel format
-/// from their type.
+/// from the type of the values.
 pub(crate) fn make(
     device: &Device,
     dtype: DType,

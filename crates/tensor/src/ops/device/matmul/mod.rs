@@ -42,7 +42,7 @@ pub(crate) struct Operand {
 /// Where a tile's values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
-    /// In registers of the invocation that reads them.
+    /// In registers of the invocation that reads the values.
     Registers,
     /// In workgroup memory.
     Shared,

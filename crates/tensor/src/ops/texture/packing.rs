@@ -1,5 +1,5 @@
-//! The dense packing of a tensor's values into the texels of a texture: value `i`, by its flat index, is channel `i %
-//! 4` of texel `i / 4`. Texels are counted row by row. Maps indices to texels and back, in Rust and as WGSL.
+//! The dense packing of a tensor's values into the texels of a texture: value `i`, by its flat index, is channel
+//! `i % 4` of texel `i / 4`. Texels are counted row by row. Maps indices to texels and back, in Rust and as WGSL.
 //!
 //! Shapes are [height, width], as in tensors; textures are (width, height). In a texture of [H, W], pixel (y, x) of a
 //! tensor [H, W, 4] or [1, H, W, 4] is texel (y, x).

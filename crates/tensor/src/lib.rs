@@ -1,4 +1,4 @@
-//! Tensors whose values stay on the device until the caller reads them, and a store through which models share them.
+//! Tensors whose values stay on the device until the caller reads them, and a store through which models share tensors.
 //!
 //! ```text
 //! Tensor -> Expr -> stages -> programs, kernels -> Recording | loops over slices
@@ -8,7 +8,7 @@
 //!
 //! The crate does not know pipelines. Tensors and pipelines meet in two places. A frame's memory is a tensor [h, w, 4]
 //! of u8 without a copy. And a context can record its ops into a pipeline's recording, so that the ops are part of the
-//! pipeline's submit. Only crates/gpu names wgpu, which it re-exports for users' own GPU code.
+//! pipeline's submit. Only crates/gpu names wgpu, and re-exports wgpu for users' own GPU code.
 //!
 //! There are three modules, each of which uses only the modules before it (`tests/walls.rs` checks the imports):
 //! - `ops`: tensors, expressions, host loops, device kernels, users' shaders, textures;
@@ -18,8 +18,8 @@
 //! Invariants: values are downloaded only when they are read. The second op of a kind compiles and allocates nothing.
 //! Errors are typed and carry numbers, and the next op after an error works.
 
-// The compiler's proof that these types are `Send` and `Sync` goes through all of wgpu's types, deeper than the default
-// limit.
+// The compiler's proof that tensors and contexts are `Send` and `Sync` goes through all of wgpu's types, deeper than
+// the default limit.
 #![recursion_limit = "256"]
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -34,7 +34,7 @@ pub enum TensorError {
         start: usize,
         end: usize,
         shape: Shape,
-        /// The number of values in the shape, or in the buffer from which they are read.
+        /// The number of values in the shape, or in the buffer from which the values are read.
         has: usize,
     },
     /// An invalid setting of an op.
@@ -65,12 +65,12 @@ pub enum TensorError {
     NoTransferMemory { op: &'static str },
     #[error("{op}: a tensor of {bytes} bytes exceeds the binding limit of this device, {most_bytes} bytes; split it")]
     TooBig { op: &'static str, bytes: u64, most_bytes: u64 },
-    /// An op that needs a device, in a context without one.
-    #[error("{op}: not supported without a device; open the context on one (`Context::on`)")]
+    /// An op that needs a device, in a context without a device.
+    #[error("{op}: not supported without a device; open the context on a device (`Context::on`)")]
     NoDevice { op: &'static str },
     #[error("{op}: not supported: {problem}")]
     NotSupported { op: &'static str, problem: String },
-    #[error("{op}: the device was lost: {reason}; move to another one, or to the host (`Context::move_to`)")]
+    #[error("{op}: the device was lost: {reason}; move to another device, or to the host (`Context::move_to`)")]
     Lost {
         op: &'static str,
         /// The reason that the driver reports.

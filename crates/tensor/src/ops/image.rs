@@ -32,7 +32,7 @@ pub struct ImageSpec {
     pub channels: String,
     /// Subtracted from byte / 255, per channel.
     pub mean: [f32; 4],
-    /// Divides the result of that subtraction, per channel.
+    /// Divides byte / 255 - mean, per channel.
     pub std: [f32; 4],
     pub layout: ChannelLayout,
     pub resize: ResizeMode,

@@ -1,5 +1,5 @@
-//! Ops as methods of [`Tensor`]. Each method builds an expression of a single op and runs it at once; checks and
-//! computation are in [`Expr`].
+//! Ops as methods of [`Tensor`]. Each method builds an expression of a single op and runs the expression at once;
+//! checks and computation are in [`Expr`].
 
 use crate::ops::dtype::DType;
 use crate::ops::error::TensorError;
@@ -65,9 +65,9 @@ impl Tensor {
         min(axis: isize),
         /// The mean of squares along an axis.
         mean_of_squares(axis: isize),
-        /// The index of the largest value along an axis, as u32; the first index if values are equal.
+        /// The index of the largest value along an axis, as u32; the first index if several values are the largest.
         argmax(axis: isize),
-        /// The index of the smallest value along an axis, as u32; the first index if values are equal.
+        /// The index of the smallest value along an axis, as u32; the first index if several values are the smallest.
         argmin(axis: isize),
         /// Reduces an axis, which is removed from the shape, or kept with a length of 1.
         reduce(how: Reduction, axis: isize, keep: bool),

@@ -1,7 +1,7 @@
 //! Tensors and their ops: values, shapes, expressions, host loops, device kernels, programs that fuse elementwise ops,
-//! users' shaders, textures, and the context that owns the memory of all of them.
+//! users' shaders, textures, and the context that owns the memory of all tensors.
 //!
-//! `ops` knows neither the store nor the classic API, which are built on it.
+//! `ops` knows neither the store nor the classic API, which are built on `ops`.
 
 pub(crate) mod context;
 #[cfg(not(target_arch = "wasm32"))]

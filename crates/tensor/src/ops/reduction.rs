@@ -13,10 +13,10 @@ pub enum Reduction {
     Min,
     /// NaN for an empty axis.
     MeanOfSquares,
-    /// The index of the largest value, or of the first NaN if there is one. If several values are largest, the first
-    /// index.
+    /// The index of the largest value, or of the first NaN if there is one. If several values are the largest, the
+    /// index of the first of them.
     ArgMax,
-    /// The index of the smallest value, with the same rules.
+    /// The index of the smallest value, with the same rules as for [`Reduction::ArgMax`].
     ArgMin,
 }
 

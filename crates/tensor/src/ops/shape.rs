@@ -81,8 +81,8 @@ impl Shape {
         Shape(lengths)
     }
 
-    /// The shape to which both shapes broadcast. Axes are matched from the end: their two lengths must be equal, or one
-    /// of them must be 1 or missing.
+    /// The shape to which both shapes broadcast. Axes are paired from the end: the two lengths of a pair must be equal,
+    /// or one of the lengths must be 1 or missing.
     pub fn broadcast(&self, other: &Shape, op: &'static str) -> Result<Shape, TensorError> {
         let (long, short) = if self.rank() >= other.rank() { (self, other) } else { (other, self) };
         let mut lengths = long.0.clone();

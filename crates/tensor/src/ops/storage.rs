@@ -2,7 +2,7 @@
 //! write that it contains.
 //!
 //! A request for the values on one side returns the newest values, and first moves them to that side if needed. So no
-//! write is lost, and values move only if the other side has newer ones. Tensors are shapes over a storage; views and
+//! write is lost, and values move only if the other side has newer values. Tensors are shapes over a storage; views and
 //! clones share their tensor's storage.
 //!
 //! Invariants: values that were lost with a device are an error, never zeros. Lock order: a storage's state, then the
@@ -371,8 +371,8 @@ impl Storage {
         Ok(Box::pin(pending.later(move |bytes: &[u8]| show(&bytes[start % 4..start % 4 + (end - start)]))))
     }
 
-    /// Writes a range on the side that has the newest values. The copy on the other side is outdated until it is
-    /// requested.
+    /// Writes a range on the side that has the newest values. The copy on the other side is outdated until the values
+    /// are requested there.
     pub(crate) fn write(&self, asking: OpRequest<'_>, start: usize, bytes: &[u8]) -> Result<(), TensorError> {
         let mut state = self.state();
         state.check(asking)?;
@@ -398,7 +398,7 @@ impl Storage {
         match Arc::get_mut(&mut host.of) {
             Some(block) => block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes),
             None => {
-                // An upload in flight still reads the old block, so the values move to a new one.
+                // An upload in flight still reads the old block, so the values move to a new block.
                 let mut block = self.context.pool().lend(asking.op, self.bytes)?;
                 block.bytes_mut().copy_from_slice(host.of.bytes());
                 block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes);
@@ -476,8 +476,8 @@ impl Storage {
         is_newest
     }
 
-    /// Replaces values that were lost with a device. Returns false and changes nothing if the storage was disposed
-    /// meanwhile, because it is no longer counted, or if another thread has restored the values.
+    /// Replaces values that were lost with a device. Returns false and changes nothing if another thread has restored
+    /// the values, or if the storage was disposed meanwhile: a disposed storage is no longer counted.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn restore(&self, block: Block) -> bool {
         let mut state = self.state();

@@ -1,5 +1,6 @@
 //! Downloads that have arrived and were not read yet. A thread that waits for the device may receive a download that
-//! another thread has requested, and leaves it here for that thread. Nothing here waits for the device.
+//! another thread has requested. The receiver leaves the download here for the requester. Nothing here waits for the
+//! device.
 //!
 //! Invariant: a download is kept until its requester takes it, and dropped at once if the requester no longer wants it.
 
@@ -135,7 +136,7 @@ impl Arrivals {
         drop(dropped);
     }
 
-    /// Copies mapped downloads to free their slots for others.
+    /// Copies mapped downloads to the host, which frees their slots for other downloads.
     pub(super) fn make_room(&self) {
         for arrival in self.state().there.values_mut() {
             if let ArrivedDownload::Mapped(arrived) = arrival {

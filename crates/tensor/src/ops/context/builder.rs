@@ -12,8 +12,8 @@ use super::{Context, ContextInner, Debug};
 use crate::ops::error::TensorError;
 use crate::ops::memory::{BlockPool, HostPoolRules, MemoryCounts};
 
-/// Settings for a context, which [`ContextBuilder::on`], [`ContextBuilder::on_host`] or [`ContextBuilder::open`]
-/// builds.
+/// Settings for a context. [`ContextBuilder::on`], [`ContextBuilder::on_host`] or [`ContextBuilder::open`] builds the
+/// context.
 #[derive(Default)]
 pub struct ContextBuilder {
     threads: Option<usize>,

@@ -1,11 +1,11 @@
-//! Contexts. A context is the host, with or without a device. Its tensors share a lane on the device, the host pool,
-//! the counts, and the list of living storages.
+//! Contexts. A context is the host, with or without a device. The tensors of a context share a lane on the device, the
+//! host pool, the counts, and the list of living storages.
 //!
 //! A context has one lane on its device. A lane is a player, and a recording that grows until a value is read, enough
 //! work has gathered, or memory is short.
 //!
-//! Invariants: an op runs on the context's device, or on the host if there is none, wherever its inputs are. Two
-//! contexts on one device share the device's memory pool and nothing else.
+//! Invariants: an op runs on the context's device, or on the host if the context has no device, wherever the inputs of
+//! the op are. Two contexts on one device share the device's memory pool and nothing else.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod arrivals;
@@ -120,7 +120,7 @@ impl Context {
 
     // ---- facts
 
-    /// The device that ops run on; `None` if they run on the host.
+    /// The device that ops run on; `None` if ops run on the host.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn device(&self) -> Option<Device> {
         self.side().map(|side| side.device().clone())

@@ -1,5 +1,5 @@
-//! Device memory that code outside the context also uses: buffers handed out and buffers taken in. The list keeps
-//! nothing alive.
+//! Device memory that code outside the context also uses: buffers handed out and buffers taken in. The list of these
+//! buffers keeps no buffer alive.
 //!
 //! Invariant: within a context a buffer is the memory of at most one storage. Taking in the same buffer again returns
 //! the same storage, so that every tensor over the buffer sees each write, and the memory is counted once.
@@ -48,8 +48,8 @@ impl Context {
     }
 }
 
-/// If the buffer is the memory of a storage, adds a user to the storage, so that it does not end before the new tensor
-/// exists. Returns whether a user was added.
+/// If the buffer is the memory of a storage, adds a user to the storage, so that the storage does not end before the
+/// new tensor exists. Returns whether a user was added.
 fn enter_if_in(storage: &Storage, buffer: &Buffer) -> bool {
     if !storage.enter_if_used() {
         return false;

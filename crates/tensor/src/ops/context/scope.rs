@@ -1,5 +1,5 @@
-//! Scopes: when a scope ends, the tensors that were created in it are disposed, except those that it returns or keeps.
-//! Each thread has a list of the tensors that its open scopes created.
+//! Scopes: when a scope ends, the tensors that were created in the scope are disposed, except tensors that the scope
+//! returns or keeps. Each thread has a list of the tensors that its open scopes created.
 //!
 //! A scope does not replace ownership: a dropped tensor is released at once. A scope is for tensors that something
 //! still holds, such as caches, captured variables or values of a library.
@@ -56,8 +56,8 @@ impl Drop for TensorScope {
 }
 
 impl Context {
-    /// Runs `act` in a scope. When `act` ends, also on error, the tensors that it created on this thread are disposed,
-    /// except those that it returns or keeps.
+    /// Runs `act` in a scope. When `act` ends, also on error, the tensors that `act` created on this thread are
+    /// disposed, except tensors that `act` returns or keeps.
     pub fn scope<T: Escape, E>(&self, act: impl FnOnce(&TensorScope) -> Result<T, E>) -> Result<T, E> {
         let depth = OPEN.with_borrow_mut(|open| {
             open.push(Vec::new());
@@ -79,7 +79,7 @@ pub(crate) fn note_made(handle: &Arc<Handle>) {
     });
 }
 
-/// Removes a tensor from every open scope of this thread, so that it lives as long as its holder.
+/// Removes a tensor from every open scope of this thread, so that the tensor lives as long as its holder.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn leave_scopes(handle: &Arc<Handle>) {
     OPEN.with_borrow_mut(|open| {

@@ -1,5 +1,5 @@
 //! The device side of a context: one player with its pending recording, the compiled kernels by key, and the downloads
-//! in flight. It does not know tensors.
+//! in flight. This module does not know tensors.
 //!
 //! Invariants: if one thread records work and another thread reads afterwards, the work is played before the read. The
 //! recording is played only when it must be, or when enough work has gathered. A download waits only for the device.
@@ -22,10 +22,11 @@ use crate::ops::texture::copy::TextureCopies;
 /// The owner name of tensor memory in the device pool's ledger.
 pub(crate) const OWNER: &str = "tensor";
 
-/// The number of recorded acts at which they are played even without a read, so that the device does not idle for long.
+/// The number of pending acts at which the recording is played even without a read, so that the device does not idle
+/// for long.
 const MOST_ACTS: usize = 128;
 
-/// The same number while acts are timed. A submission has 256 timestamps, and an act may need two.
+/// Like [`MOST_ACTS`], while acts are timed. A submission has 256 timestamps, and an act may need two.
 const MOST_TIMED_ACTS: usize = 64;
 
 /// The number of bytes lent for pending acts at which the acts are played, so that temporary memory returns to the
@@ -62,15 +63,16 @@ pub(crate) struct DeviceSide {
 
 struct RecordingLane {
     player: Player,
-    /// The downloads of this player. Each player numbers its downloads from the start.
+    /// The downloads of this player. Two players may give the same number to two downloads, so each player has its own
+    /// `Arrivals`.
     arrivals: Arc<Arrivals>,
     recording: Recording,
     /// Bytes lent since the last play.
     lent_bytes: u64,
     /// True while the recording belongs to another player, which alone may play it.
     is_lent_out: bool,
-    /// Why the lane is unusable, if it is: a recording was lost before it was played, so the values it should have
-    /// computed are wrong.
+    /// Why the lane is unusable; `None` if it works. A lane becomes unusable if a recording is lost before it is
+    /// played, because the values that the recording should have computed are wrong.
     broken: Option<String>,
     profile: Option<Profiled>,
 }
@@ -116,8 +118,8 @@ impl DeviceSide {
         Ok(buffer)
     }
 
-    /// Runs `make`, which needs device memory. If there is not enough, waits for all pending work, which may hold
-    /// memory until it ends, and runs `make` once more.
+    /// Runs `make`, which needs device memory. If the device has not enough memory, waits for all pending work, because
+    /// work holds memory until it ends, and runs `make` once more.
     pub(crate) fn once_more<T>(
         &self,
         op: &'static str,
@@ -132,7 +134,7 @@ impl DeviceSide {
         }
     }
 
-    /// The kernel for `key`, compiled on first use. `key` names everything that its text depends on.
+    /// The kernel for `key`, compiled on first use. `key` names everything that the text of the kernel depends on.
     pub(crate) fn kernel(
         &self,
         op: &'static str,
@@ -164,7 +166,7 @@ impl DeviceSide {
         self.device.adapter().kind == AdapterKind::Software
     }
 
-    /// The tile of a matrix product: the best one found by tuning, or the default for this kind of device.
+    /// The tile of a matrix product: the fastest tile found by tuning, or the default for this kind of device.
     pub(crate) fn tile(&self, m: usize, n: usize) -> Tile {
         let found = *self.tile.lock().unwrap_or_else(PoisonError::into_inner);
         // Small products can use only small tiles.
@@ -176,7 +178,7 @@ impl DeviceSide {
         *self.tile.lock().unwrap_or_else(PoisonError::into_inner) = tile;
     }
 
-    /// Records acts after all pending ones; plays the recording if enough acts have gathered.
+    /// Records acts after all pending acts; plays the recording if enough acts have gathered.
     pub(crate) fn record<T>(
         &self,
         op: &'static str,
@@ -246,8 +248,8 @@ impl DeviceSide {
         Ok(())
     }
 
-    /// Lets `act` record into another player's recording on the same device. Pending work is played first, so that it
-    /// runs before the other recording.
+    /// Lets `act` record into another player's recording on the same device. Pending work is played first, so that the
+    /// pending work runs before the other recording.
     pub(crate) fn record_into<T>(
         &self,
         op: &'static str,
@@ -285,8 +287,8 @@ impl DeviceSide {
     ) -> Result<PendingDownload, TensorError> {
         let mut lane = self.lane();
         lane.check_own(op)?;
-        // On failure the download is removed from the recording, because the next request would otherwise receive it as
-        // its own.
+        // On failure the download is removed from the recording, because the next request would otherwise receive this
+        // download as its own.
         let recorded = parts
             .iter()
             .try_for_each(|(from, offset, bytes)| lane.recording.download_part(from, *offset, *bytes).of(op));

@@ -36,7 +36,7 @@ impl CopyKernel {
         text.shader(format!("copy of {}", self.dtype), 64)
     }
 
-    /// Parameters and grid for a copy of the values from `offset` on to `place`.
+    /// Parameters and grid for a copy to `place`; the first value copied is value number `offset` of the source.
     pub(crate) fn launch(self, offset: usize, place: &OutputRuns, most: u32) -> Launch {
         place.launch(self.dtype, &[offset as u32], most)
     }

@@ -21,7 +21,7 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    /// Reads `in0`, which begins at the kernel's own offset.
+    /// Reads the buffer `in0` from the kernel's own offset on.
     pub(crate) fn plain(dtype: DType) -> Hook {
         let wgsl = format!("fn value(at: u32) -> f32 {{\n    return {};\n}}\n", load(dtype, "in0", "p.offset + at"));
         Hook { wgsl, inputs: 1, vectors: 0 }

@@ -1,5 +1,5 @@
-//! The kernels between pixels and tensors. One resizes, normalises and reorders rgba8 pixels, and one converts values
-//! back to pixels. Neither knows colour spaces: values are pixel values divided by 255.
+//! The kernels between pixels and tensors. [`FromPixels`] resizes, normalises and reorders rgba8 pixels. [`ToPixels`]
+//! converts values back to pixels. Neither kernel knows colour spaces: values are pixel values divided by 255.
 //!
 //! Invariants: bilinear resizing interpolates between the four nearest pixel centres, which are at half-integers;
 //! pixels at the edges repeat. An image that keeps its size is not changed by resizing. From values to pixels, halves
@@ -16,7 +16,7 @@ use super::words::{self, OutputRuns};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SamplingFilter {
-    /// Between the four nearest pixels.
+    /// Interpolates between the four nearest pixels.
     Bilinear,
     /// The nearest pixel.
     Nearest,
@@ -36,7 +36,7 @@ pub(crate) enum PixelOrder {
 pub(crate) struct FromPixels {
     pub filter: SamplingFilter,
     pub order: PixelOrder,
-    /// The channels in the wanted order: 0 to 3, one to four of them.
+    /// The index (r, g, b, a are 0 to 3) of each of one to four channels, in the wanted order.
     pub channels: SmallVec<[u8; 4]>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct ImageLaunch {
     pub offset: usize,
     /// Width and height of the result.
     pub to: [usize; 2],
-    /// Subtracted, in the order of the channels.
+    /// Subtracted from a pixel value / 255; one number per channel, in the order of the channels.
     pub mean: [f32; 4],
-    /// Divisor, in the order of the channels.
+    /// Divides the difference; one number per channel, in the order of the channels.
     pub std: [f32; 4],
 }
 

@@ -1,7 +1,8 @@
 //! The layer norm kernel along the last axis, with or without gamma and beta, for rows of at most
 //! [`MOST_LENGTH`](super::softmax::MOST_LENGTH) values.
 //!
-//! Invariant: the variance is that of the whole row (divided by its length), computed after the mean.
+//! Invariant: the variance is the mean of squared differences from the mean of the row, and is computed after that
+//! mean.
 
 use vramp_plan::Shader;
 
@@ -13,9 +14,9 @@ use super::text::{KernelText, Launch, load};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Norm {
-    /// The type of the factors, if any. There is one factor per value of a row.
+    /// The type of gamma, if it is given. Gamma has one factor per value of a row.
     pub gamma: Option<DType>,
-    /// The type of the offsets, if any.
+    /// The type of beta, if it is given.
     pub beta: Option<DType>,
     pub lanes: RowLanes,
     pub value: Hook,

@@ -1,12 +1,12 @@
 //! The reduction kernels: one sum, mean, maximum, minimum or index per row, and the split of long rows into parts and
-//! passes. The caller lends the memory between passes, [`ReducePass::out_bytes`] each.
+//! passes. The caller lends the memory for the results of each pass: [`ReducePass::out_bytes`] bytes.
 //!
 //! Invariants: if each row has one invocation, rows of up to 4,096 values take one pass. The invocation adds at most
 //! 1,024 values to each of its four sums, which are joined as a tree, so the error of a sum grows per pass by at most
 //! 1,030 * 2^-24 of the sum of magnitudes. If each row has a workgroup, rows of up to 16,384 values take one pass, an
 //! invocation adds at most 64 values to each of its sums, and the error grows by at most 100 * 2^-24. Rows of up to
-//! 2^24 values take at most two passes. The maximum and the minimum of a row with a NaN are NaN. An index is that of
-//! the first NaN if there is one, and otherwise that of the first of equal values.
+//! 2^24 values take at most two passes. The maximum and the minimum of a row with a NaN are NaN. The index for a row
+//! with a NaN is the index of the first NaN; among equal values the first index is the result.
 
 use smallvec::SmallVec;
 use vramp_plan::Shader;
@@ -49,7 +49,7 @@ pub(crate) struct ReducePass {
 }
 
 impl ReducePass {
-    /// The passes of a reduction. Each reads the output of the previous one.
+    /// The passes of a reduction. Each pass after the first reads the output of the pass before.
     pub(crate) fn plan(around: Around, software: bool) -> SmallVec<[ReducePass; 3]> {
         let mut steps = SmallVec::new();
         let mut around = around;
@@ -78,8 +78,8 @@ impl ReducePass {
 const FIELDS: [&str; 7] = ["offset", "rows", "length", "inner", "parts", "part_length", "count"];
 
 impl Reduce {
-    /// The kernel of a pass. `value` is the hook of the whole reduction: only the first pass uses it; later passes read
-    /// the results of parts.
+    /// The kernel of a pass. `value` is the hook of the whole reduction: only the first pass uses the hook; later
+    /// passes read the results of parts.
     pub(crate) fn new(fold: Reduction, value: &Hook, steps: &[ReducePass], pass: usize) -> Reduce {
         let (first, last) = (pass == 0, pass + 1 == steps.len());
         let value = if first { value.clone() } else { Hook::plain(DType::F32) };

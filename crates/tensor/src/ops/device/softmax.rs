@@ -26,8 +26,8 @@ pub(crate) struct Softmax {
 
 const FIELDS: [&str; 4] = ["offset", "rows", "length", "inner"];
 
-/// Softmax writes the exponential first and the result over it: reading the exponential back costs less than computing
-/// it twice.
+/// Softmax first writes each exponential to the output, and later replaces it by the result: reading an exponential
+/// back costs less than computing it twice.
 const PLAIN: &str = "
 fn note(at: u32, v: f32) -> f32 {
     let e = exp_of(v);

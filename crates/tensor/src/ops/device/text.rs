@@ -68,24 +68,24 @@ impl KernelText {
         KernelText { wgsl: String::new(), bindings: Vec::new() }
     }
 
-    /// Declares an input buffer, as an array of `item`.
+    /// Declares an input buffer: an array whose elements have the WGSL type `item`.
     pub(super) fn read(&mut self, name: &str, item: &str) {
         self.declare(Binding::Read, "storage, read", name, &format!("array<{item}>"));
     }
 
-    /// Declares an output buffer, as an array of `item`.
+    /// Declares an output buffer: an array whose elements have the WGSL type `item`.
     pub(super) fn write(&mut self, name: &str, item: &str) {
         self.declare(Binding::Write, "storage, read_write", name, &format!("array<{item}>"));
     }
 
-    /// Declares the inputs of a hook, as `name` plus an index.
+    /// Declares the inputs of a hook. The name of an input is `name` plus its index.
     pub(super) fn inputs(&mut self, hook: &Hook, name: &str) {
         for input in 0..hook.inputs {
             self.read(&format!("{name}{input}"), "u32");
         }
     }
 
-    /// Declares all buffers of a kernel that reads through a hook, its parameters, and the hook.
+    /// Declares all buffers and parameters of a kernel that reads through a hook, and appends the hook.
     pub(super) fn reading(&mut self, value: &Hook, names: &[&str]) {
         self.inputs(value, "in");
         self.write("out", "u32");

@@ -21,9 +21,9 @@ pub(super) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "ow
 pub(crate) struct OutputRuns {
     pub offset: usize,
     pub count: usize,
-    /// Contiguous values.
+    /// The number of contiguous values in a run.
     pub run: usize,
-    /// From the start of one run to the next.
+    /// The number of values from the start of a run to the start of the next run.
     pub pitch: usize,
 }
 
@@ -96,7 +96,8 @@ pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
     push_entry(text, &store);
 }
 
-/// The entry point of a kernel that stores its results itself: `store` is WGSL that runs once per owned `number`.
+/// The entry point of a kernel that stores its results itself: `store` is WGSL that runs once for each owned word,
+/// whose index is `number`.
 pub(super) fn push_entry(text: &mut KernelText, store: &str) {
     text.push(&include_str!("words.wgsl").replace("$STORE", store));
 }

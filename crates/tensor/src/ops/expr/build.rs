@@ -1,4 +1,4 @@
-//! Building expressions: the checks of every op, and the shape and type of its result.
+//! Building expressions: the checks of every op, and the shape and type of the op's result.
 //!
 //! Invariant: the host can compute every expression that is accepted here. A device may refuse sizes beyond its limits,
 //! with an error that gives the numbers.
@@ -74,9 +74,9 @@ impl Expr {
         min Min,
         /// The mean of squares along an axis.
         mean_of_squares MeanOfSquares,
-        /// The index of the largest value along an axis, as u32; the first index if values are equal.
+        /// The index of the largest value along an axis, as u32; the first index if several values are the largest.
         argmax ArgMax,
-        /// The index of the smallest value along an axis, as u32; the first index if values are equal.
+        /// The index of the smallest value along an axis, as u32; the first index if several values are the smallest.
         argmin ArgMin
     }
 
@@ -229,9 +229,9 @@ impl Expr {
         })
     }
 
-    /// The product of quantised matrices of i8, times both scales. Sums are exact on the host, and on a device if they
-    /// have up to 32,764 products; a device splits longer sums, and adds the partial sums as f32. `scale` has one
-    /// value; `other_scale` has one value, or one for each column of the product.
+    /// The product of quantised matrices of i8, times both scales. Sums are exact on the host. On a device, sums of up
+    /// to 32,764 products are exact; the device splits longer sums, and adds the partial sums as f32. `scale` has one
+    /// value; `other_scale` has one value, or one value for each column of the product.
     #[must_use]
     pub fn matmul_scaled(
         &self,
@@ -323,10 +323,11 @@ impl Expr {
         })
     }
 
-    /// Quantises to i8 symmetrically: `scale = max |x| / 127`, with the maximum over all values, or a scale for each
-    /// index along an axis. Halves round to even; -128 is unused. If all values are 0, the scale is 1. NaN becomes 0.
-    /// Infinite values become +-127 and do not affect the scale. Returns the values and the scale. The shape of the
-    /// scale is `[1]`, or the shape of the tensor with a length of 1 along every axis but the given one.
+    /// Quantises to i8 symmetrically: `scale = max |x| / 127`, with one maximum and one scale for all values, or with a
+    /// maximum and a scale for each index along an axis. Halves round to even; -128 is unused. If all values are 0, the
+    /// scale is 1. NaN becomes 0. Infinite values become +-127 and do not affect the scale. Returns the values and the
+    /// scale. The shape of the scale is `[1]`, or the shape of the tensor with a length of 1 along every axis except
+    /// the given axis.
     pub fn quantize(&self, axis: Option<isize>) -> (Expr, Expr) {
         let op = "quantize";
         let sizes = self.then(|node| {

@@ -19,7 +19,7 @@ use crate::ops::shape::Shape;
 /// many constants.
 pub(super) const MOST_STEPS: usize = 256;
 /// Maximum number of ops that a kernel over rows computes while reading. The text of such a kernel reads in several
-/// places: with a chain of 400 ops, a software driver took 3 s to compile it.
+/// places: with a chain of 400 ops, a software driver took 3 s to compile the kernel.
 const MOST_STEPS_IN_ROWS: usize = 32;
 /// Maximum number of ops that finish a product. The text of a product repeats these ops for each result of a tile.
 const MOST_STEPS_OF_ENDS: usize = 16;
@@ -57,7 +57,7 @@ fn reads(cluster: &Cluster) -> usize {
 }
 
 /// A read from outside a cluster. A tensor counts once, however often it occurs. The same memory with another shape or
-/// offset counts as another read, because the program binds it separately.
+/// offset counts as another read, because the program binds each of the reads separately.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum OutsideRead {
     Tensor { memory: u64, offset: usize, dtype: DType, shape: Shape },
@@ -131,8 +131,8 @@ struct KernelNeeds {
 }
 
 impl KernelNeeds {
-    /// These needs combined with those of the operands. The operand at `but` is computed separately, and counts as one
-    /// read.
+    /// These needs combined with the needs of the operands. The operand at `but` is computed separately, and counts as
+    /// one read.
     fn with(&self, inner: &[(&SharedNode, KernelNeeds)], but: Option<usize>) -> KernelNeeds {
         let stay = inner.iter().enumerate().filter(|(at, _)| Some(*at) != but).map(|(_, (_, need))| need);
         let mut all = stay.fold(self.clone(), |all, need| KernelNeeds {

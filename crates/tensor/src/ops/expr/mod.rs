@@ -1,11 +1,12 @@
 //! Expressions: ops that are written down first and computed together. `plan` decides which ops share a kernel; `run`
-//! computes them on the device of the context, or on the host.
+//! computes the ops on the device of the context, or on the host.
 //!
 //! Nothing is computed before [`Expr::run`], which computes only what the result needs. A method of a tensor such as
 //! `add` runs an expression of one op.
 //!
-//! Invariants: fusing ops changes no bit, because each op rounds as it does alone (if the driver does not fuse multiply
-//! and add). A mistake that is made while an expression is built is kept in the expression and returned by `run`.
+//! Invariants: fusing ops changes no bit, because each op rounds as if it were computed alone (if the driver does not
+//! fuse multiply and add). A mistake that is made while an expression is built is kept in the expression and returned
+//! by `run`.
 
 mod build;
 mod cut;
@@ -52,8 +53,8 @@ impl Expr {
         self.node.as_ref().map(|node| node.dtype).map_err(Clone::clone)
     }
 
-    /// Computes the expression in as few kernels as possible. An expression without ops gives its tensor itself; an
-    /// expression that only reshapes a tensor gives a tensor that shares its memory.
+    /// Computes the expression in as few kernels as possible. An expression without ops returns its tensor; an
+    /// expression that only reshapes a tensor returns a new tensor over the same memory.
     pub fn run(&self) -> Result<Tensor, TensorError> {
         let node = self.node.as_ref().map_err(Clone::clone)?;
         run::run(node, true)

@@ -1,5 +1,5 @@
 //! The nodes of an expression. A node is an op with its operands, and the shape and type of its result. The code that
-//! builds a node checks its op and operands.
+//! builds a node checks the op and the operands.
 //!
 //! Invariant: an expression may be as deep as memory allows, because nothing recurses along operands.
 
@@ -31,7 +31,7 @@ pub(crate) enum OpKind {
     Cast(SharedNode),
     /// The same values in another shape.
     Reshape(SharedNode),
-    /// Values of the operand, read by strides and an offset, which are counted in values.
+    /// Values of the operand, read by strides and an offset, all counted in values.
     Strided {
         of: SharedNode,
         offset: usize,

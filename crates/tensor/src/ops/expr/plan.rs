@@ -1,6 +1,6 @@
 //! Decides which ops of an expression share a kernel: which nodes are computed in the kernel of another node, and which
-//! become tensors of their own. The only fact about the host or device that planning uses is how many buffers a kernel
-//! may bind.
+//! nodes become tensors of their own. The only fact about the host or device that planning uses is how many buffers a
+//! kernel may bind.
 //!
 //! Ops are joined by three rules. Elementwise ops of one shape become one program. If the only user of a program goes
 //! through rows (a reduction, softmax, layer norm), the program becomes the function through which the user's kernel
@@ -179,7 +179,7 @@ fn home_of(
         return (reads_rows && node.dtype.is_float()).then_some(home);
     }
     if let (OpKind::Reshape(of), [user]) = (&node.kind, users) {
-        // A reshape keeps the memory order, so kernels over rows can read through it.
+        // A reshape keeps the memory order, so kernels over rows can read through a reshape.
         let into_rows =
             matches!(by_key[user].kind, OpKind::Reduce { .. }) && of.is_elementwise() && of.dtype.is_float();
         return into_rows.then_some(home);

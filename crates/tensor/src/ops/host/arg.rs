@@ -1,6 +1,7 @@
 //! Indices of the largest or smallest values along an axis. The values themselves come from `reduce`.
 //!
-//! Invariant: the result is the first of equal values, or the first NaN if there is one, as in `NumPy`.
+//! Invariant: the result is the index of the first NaN if the axis has a NaN, and otherwise the smallest index among
+//! equal values, as in `NumPy`.
 
 use vramp_kernels::vectorised;
 
@@ -9,17 +10,17 @@ use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 use crate::ops::shape::Around;
 
-/// Indices of the largest values along a non-empty axis, into `out` of `outer * inner`.
+/// Writes the indices of the largest values along a non-empty axis to `out`, which has `outer * inner` elements.
 pub(crate) fn argmax<R: RowValues>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     search::<R, true>(input, around, out, threads);
 }
 
-/// Indices of the smallest values along a non-empty axis, into `out` of `outer * inner`.
+/// Writes the indices of the smallest values along a non-empty axis to `out`, which has `outer * inner` elements.
 pub(crate) fn argmin<R: RowValues>(input: &R, around: Around, out: &mut [u32], threads: usize) {
     search::<R, false>(input, around, out, threads);
 }
 
-/// Columns that are searched side by side.
+/// The number of columns that are searched together.
 const COLUMNS: usize = 1024;
 
 fn search<R: RowValues, const LARGEST: bool>(input: &R, around: Around, out: &mut [u32], threads: usize) {
@@ -42,7 +43,7 @@ fn search<R: RowValues, const LARGEST: bool>(input: &R, around: Around, out: &mu
 #[inline(always)]
 fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, length: usize, out: &mut [u32]) {
     let better = |value: f32, best: f32| if LARGEST { value > best } else { value < best };
-    // One scratch for all rows: clearing it for each row of 1024 values took longer than the search.
+    // All rows share one scratch: clearing a scratch for each row of 1024 values took longer than the search.
     let mut scratch = ReadScratch::new();
     for (row, out) in out.iter_mut().enumerate() {
         let (mut best, mut place) = (0.0, 0);
@@ -53,7 +54,7 @@ fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, lengt
                 place = at + first_of(part, f32::is_nan);
                 break;
             };
-            // The index is searched only if the part has a better value than all parts before.
+            // The part is searched for the index only if it has a better value than all parts before.
             if at == 0 || better(found, best) {
                 best = found;
                 place = at + first_of(part, |value| value == found);
@@ -64,7 +65,7 @@ fn search_rows<R: RowValues, const LARGEST: bool>(input: &R, start: usize, lengt
     }
 }
 
-/// The index of the first matching value, of which there is at least one. Computes the minimum index of a match among
+/// The index of the first matching value; at least one value must match. Computes the minimum index of a match among
 /// 256 values at a time, without a branch: testing value by value takes twice as long.
 #[inline(always)]
 fn first_of(values: &[f32], is: impl Fn(f32) -> bool) -> usize {

@@ -1,5 +1,6 @@
 //! Conversions of rows: half floats (f16) to floats and back, and floats to 32-bit integers. Compilers do not vectorise
-//! these conversions. Narrower integers are not converted here; the caller clamps the floats first.
+//! these conversions. Conversions to narrower integers are not in this file; they clamp the floats first, and compilers
+//! vectorise them.
 //!
 //! Invariant: the results equal those of `as` and `half` on every machine. Halves round to nearest even. Integers
 //! truncate and saturate; NaN becomes 0.
@@ -11,7 +12,7 @@ use vramp_kernels::vectorised;
 #[cfg(target_arch = "x86_64")]
 const LANES: usize = 16;
 
-/// Halves to floats, which is exact.
+/// Converts halves to floats, which is exact.
 pub(crate) fn floats_of_halves(from: &[f16], to: &mut [f32]) {
     assert_eq!(from.len(), to.len(), "as many floats as halves");
     #[cfg(target_arch = "x86_64")]
@@ -61,7 +62,8 @@ pub(crate) fn halves_of_floats(from: &[f32], to: &mut [f16]) {
     });
 }
 
-/// Floats to signed integers. Each word holds the bits of a float or of an integer.
+/// Converts floats to signed integers. A word of `from` holds the bits of a float, and a word of `to` those of an
+/// integer.
 pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
@@ -84,7 +86,7 @@ pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
     from.iter().zip(to).for_each(|(from, to)| *to = signed_of_float(*from));
 }
 
-/// Floats to unsigned integers. Each word holds the bits of a float or of an integer.
+/// Converts floats to unsigned integers. A word of `from` holds the bits of a float.
 pub(crate) fn unsigned_of_floats(from: &[u32], to: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if let pulp::Arch::V4(set) = pulp::Arch::new() {
@@ -102,7 +104,7 @@ pub(crate) fn unsigned_of_floats(from: &[u32], to: &mut [u32]) {
     from.iter().zip(to).for_each(|(from, to)| *to = unsigned_of_float(*from));
 }
 
-/// Converts whole vectors with `vectors`, and the rest with `one`.
+/// Converts whole vectors with `vectors`, and each remaining value with `one`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn wide<F: Copy, T>(
@@ -126,14 +128,14 @@ fn unsigned_of_float(bits: u32) -> u32 {
     f32::from_bits(bits) as u32
 }
 
-/// The bits of the nearest half, by integer arithmetic, so that loops over it vectorise on any machine.
+/// The bits of the nearest half, by integer arithmetic, so that loops that call this function vectorise on any machine.
 #[inline(always)]
 fn narrowed(value: f32) -> u16 {
     let bits = value.to_bits();
     let size = bits & 0x7fff_ffff;
     let normal = (size.wrapping_add(0xfff + ((size >> 13) & 1)).wrapping_sub(0x3800_0000)) >> 13;
     // The last bit of a float near 0.5 has the weight of the smallest subnormal half, so the addition rounds to a
-    // multiple of it.
+    // multiple of that weight.
     let tiny = (value.abs() + 0.5).to_bits().wrapping_sub(0x3f00_0000);
     let half = if size < 0x3880_0000 { tiny } else { normal };
     let half = if size >= 0x477f_f000 { 0x7c00 } else { half };
@@ -160,7 +162,8 @@ mod tests {
         (0..=u16::MAX).map(f16::from_bits).collect()
     }
 
-    /// For every half: the half as a float, the floats next to it, and the midpoint between it and the next half.
+    /// Every half as a float, the midpoints between neighbouring halves, the floats next to all of these, and large
+    /// floats.
     fn floats() -> Vec<f32> {
         let mut floats: Vec<f32> = every_half().iter().map(|half| half.to_f32()).collect();
         let between: Vec<f32> = floats.windows(2).map(|pair| f32::midpoint(pair[0], pair[1])).collect();

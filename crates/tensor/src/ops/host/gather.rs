@@ -29,7 +29,7 @@ pub(crate) struct NoSuchRow {
     pub index: i64,
 }
 
-/// Picks rows along an axis into `out` of `outer x indices x inner` values of `bytes` bytes.
+/// Copies the picked rows along an axis to `out`, which has `outer x indices x inner` values of `bytes` bytes each.
 pub(crate) fn gather<I: Index>(
     input: &[u8],
     bytes: usize,
@@ -48,7 +48,8 @@ pub(crate) fn gather<I: Index>(
         return Ok(());
     }
     for (input, out) in input.chunks(length * inner * bytes).zip(out.chunks_mut(indices.len() * inner * bytes)) {
-        // Small rows are copied as values of a known size; as byte slices each copy would be a call.
+        // Small rows are copied as values of a known size; if they were byte slices, each copy would be a function
+        // call.
         match inner * bytes {
             1 => pick::<1, I>(input, indices, out),
             2 => pick::<2, I>(input, indices, out),

@@ -6,7 +6,7 @@
 
 /// Lanes of one vector of 512 bits.
 pub(crate) const WIDTH: usize = 16;
-/// Independent vectors, so that an addition need not wait for the previous one.
+/// Independent vectors, so that an addition need not wait for the previous addition.
 const VECTORS: usize = 4;
 const LANES: usize = WIDTH * VECTORS;
 
@@ -59,7 +59,8 @@ pub(crate) fn fold_to_lanes(
 /// The best of `start` and the values; `None` if a value is NaN.
 ///
 /// Groups of 64 values are tested for NaN together: a single vector comparison tests a vector of the first 32 values
-/// and one of the last 32 at once. With a comparison per value, maxima of rows of 1024 values take 1.5 times as long.
+/// and a vector of the last 32 values at once. With a comparison per value, maxima of rows of 1024 values take 1.5
+/// times as long.
 #[inline(always)]
 pub(crate) fn best(values: &[f32], start: f32, better: impl Fn(f32, f32) -> bool) -> Option<f32> {
     let take = |lane: f32, value: f32| if better(value, lane) { value } else { lane };

@@ -1,8 +1,8 @@
 //! Matrix products of floats: this module checks that the strides stay within both slices, and calls `gemm_f32`, which
 //! has the inner loops for each instruction set.
 //!
-//! On one thread of a Zen 4 a product of 512^3 takes 2.5 ms and one of 1024^3 takes 20.4 ms; the best of `NumPy`,
-//! `PyTorch` and ONNX Runtime takes 2.6 and 22.0 ms.
+//! On one thread of a Zen 4 a product of 512^3 takes 2.5 ms and a product of 1024^3 takes 20.4 ms; the fastest of
+//! `NumPy`, `PyTorch` and ONNX Runtime takes 2.6 and 22.0 ms.
 //!
 //! Invariants: sums are in f32. Lengths of 0 are valid, and empty sums are 0.
 #![expect(unsafe_code, reason = "gemm takes pointers; this file checks every length first")]
@@ -25,9 +25,9 @@ pub(crate) struct MatmulSize {
     pub n: usize,
     /// Columns of the first matrix, and rows of the second.
     pub k: usize,
-    /// Values from one first matrix of the batch to the next; 0 if all products use the same.
+    /// Values from the first matrix of one product to that of the next; 0 if all products use the same first matrix.
     pub a_batch_stride: usize,
-    /// Values from one second matrix of the batch to the next; 0 if all products use the same.
+    /// Values from the second matrix of one product to that of the next; 0 if all products use the same second matrix.
     pub b_batch_stride: usize,
     /// Row and column strides of the first matrix, in values.
     pub a: (usize, usize),
@@ -36,8 +36,8 @@ pub(crate) struct MatmulSize {
 }
 
 impl MatmulSize {
-    /// Panics if the strides reach beyond the `a` or `b` values of the operands, or if `out` is not the exact number of
-    /// results. The unsafe calls below rely on this.
+    /// Panics if the strides reach beyond the operands, which have `a` and `b` values, or if `out` is not the exact
+    /// number of results. The unsafe call below relies on this check.
     pub(crate) fn check(&self, a: usize, b: usize, out: usize) {
         let reach = |rows: usize, columns: usize, strides: (usize, usize), batch_stride: usize| {
             if self.batch == 0 || rows == 0 || columns == 0 {
@@ -56,7 +56,7 @@ impl MatmulSize {
     }
 }
 
-/// The products of floats, into `out` of batch x m x n.
+/// Writes the products of floats to `out`, which has batch x m x n values.
 pub(crate) fn matmul_f32(size: MatmulSize, a: &[f32], b: &[f32], out: &mut [f32], threads: usize) {
     size.check(a.len(), b.len(), out.len());
     let MatmulSize { batch, m, n, k, .. } = size;
@@ -81,7 +81,7 @@ pub(crate) fn matmul_f32(size: MatmulSize, a: &[f32], b: &[f32], out: &mut [f32]
     }
 }
 
-/// The products of half floats, summed as f32, into `out` of batch x m x n.
+/// Writes the products of half floats, summed as f32, to `out`, which has batch x m x n values.
 ///
 /// Both operands are converted to f32 first, which is exact: m x k + k x n conversions for m x n x k multiplications.
 pub(crate) fn matmul_f16(size: MatmulSize, a: &[f16], b: &[f16], out: &mut [f32], threads: usize) {
@@ -116,9 +116,10 @@ fn multiply(size: &MatmulSize, at: usize, a: &[f32], b: &[f32], out: &mut [f32],
     } else {
         (m, n, (1, stride(n)), [(a.as_ptr(), (size.a.1, size.a.0)), (b.as_ptr(), (size.b.1, size.b.0))])
     };
-    // SAFETY: the check above ensures that the last value of each matrix, by these strides, is within its slice, and
-    // all others come before it, because strides are not negative. It also ensures that `out` has m x n values, which
-    // the strides n and 1 cover. `out` overlaps neither operand, because it is borrowed mutably.
+    // SAFETY: the check above ensures that the last value of each operand, by these strides, is within the operand's
+    // slice. All other values come before the last value, because strides are not negative. The check also ensures that
+    // `out` has m x n values, which the strides n and 1 cover. `out` overlaps neither operand, because `out` is
+    // borrowed mutably.
     unsafe {
         get_gemm_fn()(
             m,

@@ -15,7 +15,7 @@ use crate::ops::host::spread::spread;
 /// Maximum number of products of -128 by -128 whose sum fits in an i32.
 pub(crate) const MOST_K: usize = (i32::MAX / (128 * 128)) as usize;
 
-/// The products of i8, into `out` of batch x m x n.
+/// Writes the products of i8 to `out`, which has batch x m x n values.
 pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], out: &mut [f32], threads: usize) {
     size.check(a.len(), b.len(), out.len());
     let MatmulSize { batch, m, n, k, .. } = size;
@@ -40,8 +40,8 @@ pub(crate) fn matmul_i8(size: MatmulSize, a: &[i8], b: &[i8], out: &mut [f32], t
 }
 
 /// The number of products along k that are summed before sums are stored. Panels of this depth stay in the L2 cache,
-/// which is fast enough: 1024^3 takes 15.1 ms. Panels of depth 256 stay in L1, but sums are stored more often, and
-/// 1024^3 takes 19.5 ms.
+/// and a product of 1024^3 takes 15.1 ms. Panels of depth 256 stay in L1, but sums are stored more often, and the same
+/// product takes 19.5 ms.
 const DEPTH: usize = 1024;
 /// The number of rows of the first matrix whose panels stay in the L2 cache together.
 const ROWS: usize = 96;
@@ -73,7 +73,7 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
 ) {
     let MatmulSize { m, n, k, .. } = *size;
     let columns = n.div_ceil(N);
-    // Used only if k is so long that it takes several rounds.
+    // Used only if k is so long that the product takes several rounds.
     let mut sums = vec![0_i32; if k > DEPTH { m * n } else { 0 }];
     let mut b_panels = vec![[0_u32; N]; columns * DEPTH.min(k).div_ceil(2)];
     let mut a_panels = vec![[0_u32; M]; ROWS.min(m).div_ceil(M) * DEPTH.min(k).div_ceil(2)];
@@ -111,7 +111,7 @@ fn product_with<const M: usize, const N: usize, T: Tile<M, N>>(
     }
 }
 
-/// Adds the sums of earlier rounds to those of this round, and keeps the results for later rounds.
+/// Adds the sums of earlier rounds to the sums of this round, and keeps the results for later rounds.
 #[inline(always)]
 fn keep<const N: usize>(found: &mut [[i32; N]], first: bool, sums: &mut [i32], apart: usize, columns: usize) {
     for (found, sums) in found.iter_mut().zip(sums.chunks_mut(apart)) {
@@ -132,7 +132,8 @@ fn store<const N: usize>(found: &[[i32; N]], out: &mut [f32], apart: usize, colu
     }
 }
 
-/// Copies `lines` lines of `deep` numbers into a panel of pairs, padded with 0. Strides: between lines, and along them.
+/// Copies `lines` lines of `deep` numbers into a panel of pairs, padded with 0. `strides` are the distance from line to
+/// line, and from number to number along a line.
 fn pack<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize, deep: usize, panel: &mut [[u32; L]]) {
     vectorised!(pack_lines(from, strides, lines, deep, panel));
 }
@@ -220,8 +221,8 @@ mod x86 {
     }
 
     /// 512-bit vectors with multiply and accumulate in one instruction (16-bit `vpdpwssd`). Safe code can use this
-    /// instruction because the compiler selects it on its own; the 8-bit instruction is twice as fast, but the compiler
-    /// does not select it.
+    /// instruction because the compiler selects it on its own. The compiler does not select the 8-bit instruction,
+    /// which is twice as fast.
     #[derive(Clone, Copy)]
     pub(super) struct FusedTile(pub Vnni);
 

@@ -1,5 +1,6 @@
 //! The CPU twins of the device kernels: loops over plain slices for math, reductions, products, copies and images,
-//! compiled for each set of vector instructions. They do not know tensors, contexts or devices; callers check shapes.
+//! compiled for each set of vector instructions. The loops do not know tensors, contexts or devices; callers check
+//! shapes.
 //!
 //! Products of floats use the crate gemm-f32, which chooses its own order of summation. Softmax fuses multiply and add
 //! if the machine can. All other results depend neither on the number of threads nor on the machine's instructions.

@@ -9,8 +9,8 @@ use crate::ops::host::lanes;
 use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 
-/// (x - mean) / sqrt(variance + eps) * gamma + beta over each row of `length` values, into `out`, which has as many
-/// rows. `gamma` defaults to 1, `beta` to 0.
+/// Writes (x - mean) / sqrt(variance + eps) * gamma + beta for each value x to `out`. Rows have `length` values; mean
+/// and variance are those of the row. `gamma` defaults to 1, `beta` to 0.
 pub(crate) fn layer_norm<R: RowValues>(
     input: &R,
     length: usize,

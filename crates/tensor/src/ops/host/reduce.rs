@@ -1,10 +1,10 @@
-//! Sums, means, maxima and minima along an axis of floats. The values of a part (2,048 values) are joined in 64 lanes
-//! in f32, and the parts one after another in f64. Indices of maxima come from `arg`.
+//! Sums, means, maxima and minima along an axis of floats. Values are read in parts of 2,048. The values of a part are
+//! joined in 64 lanes in f32, and the parts are joined one after another in f64. Indices of maxima come from `arg`.
 //!
-//! Invariants: a sum has at most 32 roundings in f32 between a value and the total, so it is off by at most 16 ulp of
-//! the sum of magnitudes. Ten million values near 1 are within 1 ulp of the sum in f64. If a value is NaN, so are the
-//! maximum and the minimum, as in `NumPy`. For an empty axis a sum is 0, a mean is NaN, and a maximum is -Inf, which
-//! the caller turns into an error.
+//! Invariants: a sum has at most 32 roundings in f32 between a value and the total, so the sum is off by at most 16 ulp
+//! of the sum of magnitudes. Ten million values near 1 are within 1 ulp of the sum in f64. If a value is NaN, so are
+//! the maximum and the minimum, as in `NumPy`. For an empty axis a sum is 0, a mean is NaN, and a maximum is -Inf,
+//! which the caller turns into an error.
 
 use vramp_kernels::vectorised;
 
@@ -26,8 +26,8 @@ pub(crate) fn reduce<R: RowValues>(input: &R, around: Around, how: Reduction, ou
     }
     if matches!(how, Reduction::Mean | Reduction::MeanOfSquares) {
         let count = around.length as f64;
-        // The total was already rounded to f32. Dividing it in f64 and converting the quotient to f32 rounds once more,
-        // like a division in f32.
+        // The total was already rounded to f32. Dividing the total in f64 and converting the quotient to f32 rounds
+        // once more, like a division in f32.
         for value in out {
             *value = (f64::from(*value) / count) as f32;
         }
@@ -37,9 +37,9 @@ pub(crate) fn reduce<R: RowValues>(input: &R, around: Around, how: Reduction, ou
 /// Values per total in f64. Rows that are split are always split at multiples of this length, so that results do not
 /// depend on the number of threads.
 const SEGMENT: usize = 64 * PART;
-/// Columns that are reduced side by side: their lanes and totals take 6 KiB of the L1 cache.
+/// The number of columns that are reduced together: the lanes and totals of the columns take 6 KiB of the L1 cache.
 const COLUMNS: usize = 512;
-/// Lines of columns that are joined in f32 before they are added to a total in f64.
+/// The number of lines that are joined in f32, column by column, before the results are added to totals in f64.
 const LINES: usize = 32;
 
 trait Join {
@@ -137,7 +137,7 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
         });
     } else if outer > 1 || inner <= COLUMNS {
         spread(out, inner, values, threads, |first, out| {
-            // One scratch for all slabs: clearing it for each slab makes small slabs a fifth slower.
+            // All slabs share one scratch: clearing a scratch for each slab would make small slabs a fifth slower.
             let mut scratch = ReadScratch::new();
             for (at, out) in out.chunks_mut(inner).enumerate() {
                 let start = (first + at) * length * inner;
@@ -152,7 +152,7 @@ fn fold<R: RowValues, J: Join>(input: &R, around: Around, out: &mut [f32], threa
 }
 
 /// The total of one segment. Each lane has a total in f64 that continues from part to part, and these totals are joined
-/// at the end: joining the lanes after each part makes means of squares a tenth slower.
+/// at the end: joining the lanes after each part would make means of squares a tenth slower.
 #[inline(always)]
 fn fold_segment<R: RowValues, J: Join>(input: &R, start: usize, len: usize) -> f64 {
     let mut scratch = ReadScratch::new();

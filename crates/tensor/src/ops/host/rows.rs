@@ -49,7 +49,7 @@ impl RowValues for &[f32] {
     }
 }
 
-/// Values that are computed on request, like those of fused programs.
+/// Values that are computed on request, like the values of fused programs.
 #[cfg(test)]
 pub(crate) struct Computed<'v, F: Fn(f32) -> f32 + Sync>(pub &'v [f32], pub F);
 

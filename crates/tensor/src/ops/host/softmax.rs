@@ -1,4 +1,5 @@
-//! Softmax and log-softmax along any axis. Their reductions run while the row is in the L1 cache.
+//! Softmax and log-softmax along any axis. A row of up to 2,048 values stays in the L1 cache from the first read to the
+//! result.
 //!
 //! Invariants: the maximum is subtracted first, so that nothing overflows. For -Inf, softmax is 0 and log-softmax is
 //! -Inf. The results of a row with a NaN or +Inf, or with only -Inf, are all NaN, as in the formula.
@@ -11,12 +12,12 @@ use crate::ops::host::rows::{PART, ReadScratch, RowValues};
 use crate::ops::host::spread::spread;
 use crate::ops::shape::Around;
 
-/// e^x / sum of e^x along an axis, into `out` of as many values.
+/// Writes e^x / sum of e^x along an axis to `out`, which has as many values as the input.
 pub(crate) fn softmax<R: RowValues>(input: &R, around: Around, out: &mut [f32], threads: usize) {
     shares::<R, false>(input, around, out, threads);
 }
 
-/// log (e^x / sum of e^x) along an axis, into `out` of as many values.
+/// Writes log (e^x / sum of e^x) along an axis to `out`, which has as many values as the input.
 pub(crate) fn log_softmax<R: RowValues>(input: &R, around: Around, out: &mut [f32], threads: usize) {
     shares::<R, true>(input, around, out, threads);
 }
@@ -24,7 +25,7 @@ pub(crate) fn log_softmax<R: RowValues>(input: &R, around: Around, out: &mut [f3
 /// The number of lines whose exponentials are summed in f32 before the sum is added to a total in f64.
 const SUMMED: usize = 256;
 
-/// Columns that are computed side by side.
+/// The number of columns that are computed together.
 const COLUMNS: usize = 512;
 
 fn shares<R: RowValues, const LOG: bool>(input: &R, around: Around, out: &mut [f32], threads: usize) {
@@ -122,7 +123,7 @@ fn exp_in_place<const FUSED: bool>(row: &mut [f32], largest: f32) -> f32 {
 }
 
 /// Subtracts `largest` in place. Returns the sum of the exponentials of the differences; `room` is scratch memory for
-/// them.
+/// the exponentials.
 #[inline(always)]
 fn shift<const FUSED: bool>(row: &mut [f32], largest: f32, room: &mut [f32]) -> f32 {
     let room = &mut room[..row.len()];
@@ -173,7 +174,7 @@ fn share_columns<R: RowValues, const LOG: bool, const FUSED: bool>(
                 *sum += share;
                 *out = if LOG { shifted } else { share };
             }
-            // Added to the total here, before the f32 sum is so large that small addends are lost.
+            // The f32 sum is added to the total here, before it is so large that small addends are lost.
             if line % SUMMED == SUMMED - 1 || line + 1 == length {
                 for (total, sum) in totals.iter_mut().zip(sums.iter_mut()) {
                     *total += f64::from(std::mem::take(sum));

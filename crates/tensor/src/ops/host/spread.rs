@@ -1,7 +1,7 @@
 //! Distributes rows of results over rayon's threads; a browser has a single thread.
 //!
-//! Invariants: a piece is whole rows, and every row is in one piece. The values of a row do not depend on how rows are
-//! divided into pieces.
+//! Invariants: a piece is whole rows, and every row is in exactly one piece. The values of a row do not depend on how
+//! rows are divided into pieces.
 
 /// Minimum number of values per thread. Waking a thread takes about 10 us, and so does processing this many values.
 const WORTH: usize = 32 * 1024;

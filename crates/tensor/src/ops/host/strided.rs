@@ -8,17 +8,18 @@ use vramp_kernels::vectorised;
 
 use crate::ops::shape::MAX_RANK;
 
-/// A box: `shape` values from `offset` on, with `strides` in values along each axis (0 repeats).
+/// A box of values: the lengths `shape` and the strides `strides` of its axes, from value number `offset` of the input
+/// on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strided<'a> {
     /// Lengths along the axes of the result.
     pub shape: &'a [usize],
-    /// In values of the input.
+    /// Distances between neighbours along the axes, in values of the input; 0 repeats a value.
     pub strides: &'a [usize],
     pub offset: usize,
 }
 
-/// Copies values of 1, 2 or 4 bytes into `out`, without gaps. Panics if a value is out of range.
+/// Copies a box of values of 1, 2 or 4 bytes to `out`, without gaps. Panics if a value is out of range.
 pub(crate) fn copy_strided(input: &[u8], bytes: usize, from: Strided<'_>, out: &mut [u8]) {
     match bytes {
         1 => copy::<1>(input, from, out),
@@ -72,7 +73,7 @@ fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
     });
 }
 
-/// The axes without those of length 1, with mergeable ones merged.
+/// The axes of the box, except axes of length 1. Neighbouring axes are merged if one axis can replace them.
 fn joined(from: Strided<'_>) -> Axes {
     let mut axes = Axes::new();
     let mut to = 1;

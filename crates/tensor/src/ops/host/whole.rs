@@ -32,15 +32,16 @@ macro_rules! whole {
 
 whole!(i32, u32);
 
-/// Reduces integers along an axis into `out` of `outer * inner`. For an empty axis a sum is 0, and a maximum is the
-/// type's minimum, which the caller turns into an error. Means and indices are refused when the expression is built.
+/// Reduces integers along an axis into `out`, which has `outer * inner` elements. For an empty axis a sum is 0, and a
+/// maximum is the type's minimum, which the caller turns into an error. Means and indices are refused when the
+/// expression is built.
 pub(crate) fn reduce_whole<T: Whole>(input: &[T], around: Around, how: Reduction, out: &mut [T], threads: usize) {
     let Around { outer, length, inner } = around;
     assert_eq!(input.len(), outer * length * inner, "values around {around:?}");
     assert_eq!(out.len(), outer * inner, "results around {around:?}");
     spread(out, inner, input.len(), threads, |first, out| {
         let input = &input[first * length * inner..][..out.len() * length];
-        // One call per reduction, so that each has its own compiled loop.
+        // One call per kind of reduction, so that each kind has its own compiled loop.
         match how {
             Reduction::Sum => vectorised!(fold(input, length, inner, T::NONE, T::plus, out)),
             Reduction::Max => vectorised!(fold(input, length, inner, T::ENDS.0, T::max, out)),

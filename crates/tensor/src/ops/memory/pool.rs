@@ -43,7 +43,7 @@ pub struct HostPoolStatistics {
     pub given_up: u64,
 }
 
-/// The unit of blocks, which aligns them.
+/// The unit of blocks, which aligns them to cache lines.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct CacheLine([u8; LINE_BYTES]);

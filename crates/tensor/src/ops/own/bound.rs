@@ -1,6 +1,6 @@
 //! Checks the bindings of a user's shader against the declaration. All bindings are in group 0: first the inputs, then
-//! the outputs, in the declared order, then at most one uniform. Each tensor's array must have the type that belongs to
-//! its element type. Sizes of tensors are checked at each run.
+//! the outputs, in the declared order, then at most one uniform. The array of each tensor must have the WGSL type for
+//! the tensor's element type. Sizes of tensors are checked at each run.
 //!
 //! Invariant: every mismatch is reported with its position, the actual binding and the expected binding.
 
@@ -91,7 +91,7 @@ fn variables(text: &str, module: &Module) -> Result<Vec<Variable>, OwnError> {
     found.sort_by_key(|variable| variable.binding);
     if let Some([one, two]) = found.windows(2).find(|pair| pair[0].binding == pair[1].binding) {
         let problem = format!("`{}` and `{}` are both binding {}", one.name, two.name, one.binding);
-        return Err(OwnError::at(text, two.at, problem).help("number them 0, 1, 2 and so on, without gaps"));
+        return Err(OwnError::at(text, two.at, problem).help("number the bindings 0, 1, 2 and so on, without gaps"));
     }
     Ok(found)
 }
@@ -180,7 +180,8 @@ impl BindingReader<'_> {
                 values => format!(", {values} to a word"),
             };
             return Err(wrong(format!(
-                "the {role} `{name}` is declared as {}, which needs an array of {}{packed}; the text has one of {scalar}",
+                "the {role} `{name}` is declared as {}, which needs an array of {}{packed}; the text has an array \
+                 of {scalar}",
                 declared.dtype,
                 element_of(declared.dtype),
             )));
@@ -189,7 +190,8 @@ impl BindingReader<'_> {
         Ok(BoundTensor { name: name.clone(), dtype: declared.dtype, per_element, length })
     }
 
-    /// The scalar type of an array, the number of scalars per element, and the number of elements if it is fixed.
+    /// The scalar type of an array, the number of scalars per element, and the number of elements if the text fixes
+    /// that number.
     fn elements(&self, ty: Handle<Type>) -> Option<(&'static str, usize, Option<usize>)> {
         let TypeInner::Array { base, size, .. } = self.module.types[ty].inner else { return None };
         let length = match size {
@@ -241,7 +243,7 @@ impl BindingReader<'_> {
             let name = &variable.name;
             if variable.space == AddressSpace::Uniform && uniforms > 1 {
                 let problem = format!("`{name}` is a second uniform; a shader has at most one, for all its parameters");
-                return Err(OwnError::at(self.text, variable.at, problem).help("make its members part of the first"));
+                return Err(OwnError::at(self.text, variable.at, problem).help("move its members to the first uniform"));
             }
             if variable.space != AddressSpace::Uniform && !is_known(variable) {
                 let names: Vec<String> = declared.iter().map(|one| format!("{} `{}`", one.role(), one.name)).collect();

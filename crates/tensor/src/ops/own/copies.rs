@@ -1,7 +1,7 @@
-//! Copies of values within the device: into separate memory, and back. If both ranges are whole words, the device
-//! copies them directly; otherwise a kernel shifts the values between words.
+//! Copies of values within the device: into separate memory, and back. If the source and the target are whole words,
+//! the device copies the words directly; otherwise a kernel shifts the values between words.
 //!
-//! Invariants: values beside the copied ones do not change. Separate memory has zeros after the last value.
+//! Invariants: values beside the copied values do not change. Separate memory has zeros after the last value.
 
 use std::sync::atomic::Ordering;
 

@@ -1,11 +1,12 @@
-//! Users' own compute shaders over tensors: reads and checks a text, its bindings, parameters and workgroup, and
-//! computes grids.
+//! Users' own compute shaders over tensors: this module reads a text, checks its bindings, parameters and workgroup,
+//! and computes grids.
 //!
 //! [`CompiledShader`] runs a text on the device of a context; other code passes [`OwnShader::shader`] to a device. A
-//! shader sees exactly the bytes of its tensors, because each is bound as a range of a buffer.
+//! shader sees exactly the bytes of its tensors, because each tensor is bound as a range of a buffer.
 //!
 //! Invariants: mistakes are found before anything runs, and reported with their line and a remedy. Bindings are the
-//! declared inputs, then the declared outputs, then the parameters. Those that the text does not use are bound as well.
+//! declared inputs, then the declared outputs, then the parameters. Bindings that the text does not use are bound as
+//! well.
 
 mod bound;
 #[cfg(not(target_arch = "wasm32"))]
@@ -34,11 +35,11 @@ use params::UniformLayout;
 
 /// A user's compute shader, read and checked.
 ///
-/// Its text sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>`, or as arrays of `vec2` or
-/// `vec4` of these if the number of values is a multiple of 2 or 4. It sees other types as `array<u32>`: a word holds
-/// two values of f16 (`unpack2x16float`) or four of u8 or i8 (`unpack4xU8`, `unpack4xI8`), the first in the lowest
-/// bits. Bits of the last word after the last value are zeros. `arrayLength` counts the words of the tensor, not the
-/// memory after it.
+/// The text of a shader sees tensors of f32, i32 and u32 as `array<f32>`, `array<i32>` and `array<u32>`, or as arrays
+/// of `vec2` or `vec4` of the same type if the number of values is a multiple of 2 or 4. The text sees other types as
+/// `array<u32>`: a word holds two values of f16 (`unpack2x16float`) or four of u8 or i8 (`unpack4xU8`, `unpack4xI8`),
+/// the first in the lowest bits. Bits of the last word after the last value are zeros. `arrayLength` counts the words
+/// of the tensor, not the words of memory after the tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnShader {
     shader: vramp_plan::Shader,
@@ -96,7 +97,7 @@ impl OwnShader {
                 "a workgroup of {x} x {y} x {z} is {all} invocations; this device allows at most {most}, and at most \
                  {wide} x {high} x {deep}"
             );
-            return Err(wrong(problem, "make it smaller, and run more of them"));
+            return Err(wrong(problem, "make the workgroup smaller, and run more workgroups"));
         }
         let (has, most) = (self.shared_bytes, limits.workgroup_bytes);
         if has > most {
@@ -134,7 +135,7 @@ impl OwnShader {
         &self.inputs
     }
 
-    /// In the order of bindings; the bindings of outputs follow those of inputs.
+    /// The outputs in the order of bindings, which follow the bindings of the inputs.
     pub fn outputs(&self) -> &[BoundTensor] {
         &self.outputs
     }
@@ -185,8 +186,8 @@ impl OwnShader {
 
     /// A grid with at least one invocation for each of `count` values. The grid is one row if the device allows that
     /// many workgroups in a row (usually 65535); if the workgroup is one row too, `global_invocation_id.x` is the
-    /// value's index. A longer grid is folded into several rows, and the value's index is `id.x + id.y *
-    /// num_workgroups.x * WORKGROUP`.
+    /// value's index. A longer grid is folded into several rows, and the value's index is
+    /// `id.x + id.y * num_workgroups.x * WORKGROUP`.
     pub fn grid_over(&self, count: usize, limits: &DeviceLimits) -> [u32; 3] {
         let [x, y] = self.shader.grid(count as u64, limits.workgroups_per_dimension);
         [x, y, 1]
@@ -217,7 +218,7 @@ fn entry<'a>(text: &str, module: &'a Module) -> Result<&'a EntryPoint, OwnError>
             let names: Vec<&str> = all.iter().map(|entry| entry.name.as_str()).collect();
             let problem = format!("it has {} entry points: {}; expected one", names.len(), names.join(", "));
             let second = names.get(1).copied().unwrap_or_default();
-            Err(OwnError::at_word(text, second, problem).help("register one shader for each"))
+            Err(OwnError::at_word(text, second, problem).help("create one shader for each entry point"))
         }
     }
 }

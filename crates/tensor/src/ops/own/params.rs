@@ -1,12 +1,13 @@
-//! Parameters of a user's shader: the members of its only uniform, with their types, offsets and bytes. Their values
-//! are given with each run.
+//! Parameters of a user's shader: the members of its only uniform, with their types, offsets and bytes. The values of
+//! the parameters are given with each run.
 //!
 //! Invariants: every member is given exactly once, with a value of its type. Padding between members is 0.
 
 use naga::{Module, ScalarKind, Type, TypeInner};
 use smallvec::SmallVec;
 
-/// The value of a parameter. `into()` makes one from an `f32`, an `i32`, a `u32`, or an array of 2, 3 or 4 of these.
+/// The value of a parameter. `into()` makes a value from an `f32`, an `i32`, a `u32`, or an array of 2, 3 or 4 of
+/// these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamValue {
     kind: ParamKind,

@@ -112,7 +112,8 @@ impl CompiledShader {
             let bytes = shape.count() * bound.dtype.bytes();
             let buffer = side.lend(OP, bytes)?;
             // Lent memory holds old values of other tensors; a shader that writes only a part of its output would
-            // expose them. Clearing 14.7 MB takes about 3 ms on llvmpipe with 2 cores; `run_into` does not clear.
+            // expose these old values. Clearing 14.7 MB takes about 3 ms on llvmpipe with 2 cores; `run_into` does not
+            // clear.
             side.record(OP, |recording| {
                 recording.zero(&buffer);
                 Ok(())
@@ -194,7 +195,7 @@ impl CompiledShader {
         Ok(kernel)
     }
 
-    /// The given items in the declared order.
+    /// The given tensors or shapes, each with its binding, in the declared order.
     fn in_order<'a, T: Copy>(
         &'a self,
         role: &'static str,
@@ -272,8 +273,8 @@ impl CompiledShader {
     fn writable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let (start, end) = tensor.byte_range();
-        // Shaders write whole words. If the last word is only partly the tensor's, that is harmless only at the end of
-        // the storage.
+        // Shaders write whole words. Writing a last word that belongs to the tensor only in part is harmless only at
+        // the end of the storage.
         let whole = end.is_multiple_of(4) || end == tensor.storage().bytes();
         if whole && can_begin(side, start) && !written.contains(&buffer.tag().id) {
             return Ok(BufferRange { buffer, start, bytes: tensor.bytes() });

@@ -93,7 +93,8 @@ fn every_mistake_of_a_text_is_reported_with_its_position_and_a_remedy() {
         ),
         (
             said(&DOT.replace("@binding(1)", "@binding(0)").replace("a[i] * b[i]", "a[i]")),
-            "shader dot, line 2, column 23: `a` and `b` are both binding 0; number them 0, 1, 2 and so on, without gaps",
+            "shader dot, line 2, column 23: `a` and `b` are both binding 0; number the bindings 0, 1, 2 and \
+             so on, without gaps",
         ),
         (
             with("@group(0) @binding(1)", "@group(1) @binding(1)"),
@@ -184,7 +185,7 @@ fn small_types_are_words_of_several() {
         let wrong = OwnShader::read("copy", &text("f32"), &[("source", dtype)], &to).unwrap_err().to_string();
         let each = dtype.per_word();
         let words =
-            format!("declared as {dtype}, which needs an array of u32, {each} to a word; the text has one of f32");
+            format!("declared as {dtype}, which needs an array of u32, {each} to a word; the text has an array of f32");
         assert!(wrong.contains(&words), "{wrong}");
     }
     let shader = OwnShader::read("copy", &text("vec2<u32>"), &[("source", DType::U8)], &to).unwrap();
@@ -266,7 +267,7 @@ fn workgroups_and_grids_beyond_a_device_are_refused_with_numbers() {
     for (has, wants) in told {
         let words = format!(
             "shader dot, line 5, column 11: a workgroup of {wants}; this device allows at most 256, and at most 256 x 256 x \
-             64; make it smaller, and run more of them"
+             64; make the workgroup smaller, and run more workgroups"
         );
         assert_eq!(has.unwrap_err().to_string(), words);
     }

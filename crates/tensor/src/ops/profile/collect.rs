@@ -1,7 +1,7 @@
-//! Collects the rows of a profile while ops run, and notes for each act of a submission the row to which it belongs.
-//! The device's player measures the times.
+//! Collects the rows of a profile while ops run, and notes for each act of a submission the row to which the act
+//! belongs. An act is an entry of a recording, such as a dispatch or a copy. The device's player measures the times.
 //!
-//! Invariants: an op that is composed of other ops is one row, which includes the kernels of all of them. Work of one
+//! Invariants: an op that is composed of other ops is one row, which includes the kernels of all these ops. Work of one
 //! thread is never counted in the rows of another thread's ops.
 
 use std::cell::Cell;
@@ -223,7 +223,8 @@ impl ActOwners {
         }
     }
 
-    /// Ends the current recording, which was played as `submission`, or will never be played if that is `None`.
+    /// Ends the current recording, which was played as `submission`. `None` means that the recording will never be
+    /// played.
     pub(crate) fn played(&mut self, submission: Option<u64>) {
         let owners = std::mem::take(&mut self.owners);
         if let Some(submission) = submission {

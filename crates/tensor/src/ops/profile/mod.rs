@@ -36,7 +36,7 @@ pub struct OpProfile {
     /// Maximum number of bytes of values during the work, on both sides together.
     pub peak_bytes: u64,
     pub moved: Transfers,
-    /// Time until all work was done, including the device's.
+    /// Time until all work was done, including the work of the device.
     pub elapsed_ns: u64,
     /// Time during which the device was busy, including transfers.
     pub device_ns: Readout<u64>,
@@ -135,7 +135,8 @@ impl<'a> Profiling<'a> {
 impl Drop for Profiling<'_> {
     fn drop(&mut self) {
         if let Some(side) = &self.side {
-            // After a report this does nothing. After a panic there is no caller to which the error could be returned.
+            // After a report this call does nothing. After a panic there is no caller to which the error could be
+            // returned.
             let _ = side.end_profile();
         }
         self.context.profiler().end();

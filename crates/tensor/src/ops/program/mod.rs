@@ -30,7 +30,7 @@ pub(crate) struct ElementwiseProgram {
     pub(crate) inputs: Vec<ProgramInput>,
     /// In order; a step uses only earlier steps.
     pub(crate) steps: Vec<ProgramStep>,
-    /// Bits of values that are the same for every element.
+    /// Bits of the constants, which are the same for every element.
     pub(crate) constants: Vec<u32>,
     /// The type of the last step.
     pub(crate) out: DType,
@@ -73,7 +73,7 @@ pub(crate) enum Instruction {
     Given,
     Unary(Unary, u16),
     Binary(Binary, u16, u16),
-    /// The value of the second step if that of the first is not 0, otherwise that of the third.
+    /// The value of the second step if the value of the first step is not 0, otherwise the value of the third step.
     Select(u16, u16, u16),
     /// The same value in another type.
     Cast(u16),
@@ -121,7 +121,7 @@ impl Walk {
 }
 
 impl ElementwiseProgram {
-    /// A program that reads one input and does not change it, for kernels that only move or read values.
+    /// A program that reads one input and returns its values unchanged, for kernels that only move or read values.
     pub(crate) fn plain(input: ProgramInput) -> ElementwiseProgram {
         let (dtype, steps) = (input.dtype, vec![ProgramStep { act: Instruction::Input(0), dtype: input.dtype }]);
         ElementwiseProgram { inputs: vec![input], steps, constants: Vec::new(), out: dtype }

@@ -1,5 +1,5 @@
 //! Writes a program as WGSL: its steps, the code that reads inputs and stores results, and the parameter words. The
-//! only kernel in this file is the plain one, which stores the results as a tensor.
+//! only kernel in this file is the plain kernel, which stores the results as a tensor.
 //!
 //! Invariant: the text depends only on the signature. Lengths, strides, offsets and constants are parameters.
 
@@ -142,7 +142,7 @@ fn another(v: vF) -> vF {{
             Instruction::Given => "given".to_owned(),
             Instruction::Unary(op, a) => unary(op, step.dtype, &format!("v{a}")),
             Instruction::Binary(op, a, b) => {
-                // If both operands are the same value, compilers assume the result (such as 0 for a - a), which is
+                // If both operands are the same value, compilers assume a result, such as 0 for a - a. That result is
                 // wrong for NaN and infinities.
                 let may_be_same = matches!(op, Binary::Sub | Binary::Div | Binary::Equal) || a == b;
                 let other =
@@ -177,12 +177,12 @@ fn item_of(dtype: DType) -> &'static str {
     }
 }
 
-/// The binding type of an input in the plain kernel: groups of four values if they are aligned, words otherwise.
+/// The binding type of an input in the plain kernel: groups of four values if the input is aligned, words otherwise.
 fn item(input: &ProgramInput) -> &'static str {
     if input.walk == Walk::Run && input.is_aligned() { item_of(input.dtype) } else { "u32" }
 }
 
-/// Writes the function that loads an input. Returns the number of parameter words it uses.
+/// Writes the function that loads an input. Returns the number of parameter words that the function uses.
 fn write_load(
     text: &mut String,
     lanes: VectorWidth,
@@ -308,7 +308,7 @@ fn binary(op: Binary, dtype: DType, a: &str, b: &str) -> String {
         Binary::Sub => format!("({a} - {b})"),
         Binary::Mul => format!("({a} * {b})"),
         Binary::Div if dtype.is_float() => format!("({a} / {b})"),
-        // WGSL defines the same result for a division by 0, and drivers follow it, but the explicit form costs nothing.
+        // WGSL itself defines this result for a division by 0, and drivers comply, but the explicit form costs nothing.
         Binary::Div => format!("select({a} / select({b}, {kind}(1), {b} == {kind}(0)), {a}, {b} == {kind}(0))"),
         Binary::Min if dtype.is_float() => format!("min_each({a}, {b})"),
         Binary::Max if dtype.is_float() => format!("max_each({a}, {b})"),

@@ -66,7 +66,8 @@ impl Context {
     ///
     /// The context recognises a buffer that is adopted again: a second tensor over the same buffer shares the memory of
     /// the first tensor. Fails if the second tensor would be larger than the first, if the memory is too small, or if
-    /// it belongs to another device. Call [`Tensor::was_written`] after your own GPU code has written to the memory.
+    /// the memory belongs to another device. Call [`Tensor::was_written`] after your own GPU code has written to the
+    /// memory.
     ///
     /// [`Device::adopt_buffer`]: vramp_gpu::Device::adopt_buffer
     #[cfg(not(target_arch = "wasm32"))]

@@ -1,9 +1,10 @@
 //! Tensors: a shape and a type over values that may be on the host, on the device or on both.
 //!
-//! This module has the handle that callers hold, its constructors, views and reads. Ops are in [`Expr`](crate::Expr).
+//! This module has the handle that callers hold, and the constructors, views and reads of tensors. Ops are in
+//! [`Expr`](crate::Expr).
 //!
-//! Invariants: a view copies nothing. A view keeps its values alive after the tensor that it was made from is gone.
-//! Using a disposed tensor is an error.
+//! Invariants: a view copies nothing. A view keeps its values alive after the tensor from which the view was made is
+//! gone. Using a disposed tensor is an error.
 
 mod make;
 mod read;
@@ -43,7 +44,8 @@ impl Tensor {
         tensor
     }
 
-    /// A separate tensor over the same values. Neither scopes nor `dispose` of the original tensor end it.
+    /// A separate tensor over the same values. Neither the end of a scope nor `dispose` of the original tensor ends the
+    /// separate tensor.
     pub(crate) fn apart(&self) -> Tensor {
         Tensor::outside_scopes(Arc::clone(self.storage()), self.shape().clone(), self.dtype(), self.offset())
     }

@@ -1,4 +1,5 @@
-//! Reading values to the host, blocking or async, and writing values. The host keeps no copy of what was read.
+//! Reading values to the host, blocking or async, and writing values. The host keeps no copy of the values that were
+//! read.
 //!
 //! Invariants: every read is counted. Every tensor over the same memory sees a write.
 
@@ -92,7 +93,7 @@ impl Tensor {
         self.storage().read(self.asking("read_bytes"), self.byte_range(), <[u8]>::to_vec)
     }
 
-    /// The values as a future. Later writes do not change them.
+    /// The values as a future. Writes after the call do not change the values that the future returns.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn read_async<T: Element>(
         &self,

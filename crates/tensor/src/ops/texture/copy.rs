@@ -17,12 +17,12 @@ use super::{OP, kernels};
 use crate::ops::dtype::DType;
 use crate::ops::error::{DeviceResult, TensorError};
 
-/// Row size in bytes from which a software device copies unpadded rows one by one. On llvmpipe with 2 cores, filling
-/// 1000 rows of 128 bytes took 0.90 ms by copies and 0.47 by the kernel. With rows of 528 bytes it took 0.95 and 1.16
-/// ms, with 1600 bytes 1.2 and 5.5, and with 16000 bytes 6.8 and 72.
+/// Minimum row size in bytes for which unpadded rows are copied one by one on a software device. On llvmpipe with 2
+/// cores, filling 1000 rows of 128 bytes took 0.90 ms by copies and 0.47 ms by the kernel. Rows of 528 bytes took 0.95
+/// and 1.16 ms, rows of 1600 bytes 1.2 and 5.5 ms, and rows of 16000 bytes 6.8 and 72 ms.
 const ROW_ALONE_BYTES: u64 = 512;
 
-/// `count` values in a buffer on the device. The first is value number `offset` of the buffer.
+/// `count` values in a buffer on the device. The first of these values is value number `offset` of the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceValues<'a> {
     pub(crate) buffer: &'a Buffer,
@@ -32,7 +32,7 @@ pub(crate) struct DeviceValues<'a> {
 }
 
 /// Creates a texture for a tensor. The default shape follows from the number of values, and the default texel format
-/// from their type.
+/// from the type of the values.
 pub(crate) fn make(
     device: &Device,
     dtype: DType,
@@ -66,7 +66,7 @@ impl TextureCopies {
         Ok(TextureCopies { device: device.clone(), pack, unpack })
     }
 
-    /// The size in bytes of the memory in which `fill` pads rows; 0 if it copies all rows directly.
+    /// The size in bytes of the memory in which `fill` pads rows; 0 if `fill` copies all rows directly.
     pub(crate) fn rows_to_fill(&self, from: DeviceValues<'_>, to: &Texture) -> u64 {
         u64::from(to.pitch_bytes()) * u64::from(to.height().saturating_sub(self.direct(from, to)))
     }
@@ -114,14 +114,14 @@ impl TextureCopies {
         recording.copy_to_texture(rows, 0, pitch_bytes, to, direct..to.height()).of(OP)
     }
 
-    /// The size in bytes of the memory for padded rows from which `take` picks values; 0 if it copies directly.
+    /// The size in bytes of the memory for padded rows from which `take` picks values; 0 if `take` copies directly.
     pub(crate) fn rows_to_take(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> u64 {
         let needed = u64::from(from.pitch_bytes()) * u64::from(from.height());
         if self.taken_as_they_are(from, channels, to).is_some() { 0 } else { needed }
     }
 
     /// Takes channels of a texture as values, texel by texel. Channels that the texture does not have, and values after
-    /// its last texel, are 0. The values begin at the start of their buffer.
+    /// the last texel, are 0. The values begin at the start of their buffer.
     pub(crate) fn take(
         &self,
         recording: &mut Recording,
@@ -192,7 +192,7 @@ impl TextureCopies {
     }
 }
 
-/// The memory that was lent for rows. Fails if it has fewer than `bytes` bytes.
+/// The memory that was lent for rows. Fails if the memory has fewer than `bytes` bytes.
 fn given(rows: Option<&Buffer>, bytes: u64) -> Result<&Buffer, TensorError> {
     rows.filter(|rows| rows.bytes() >= bytes).ok_or_else(|| {
         let has = rows.map_or(0, Buffer::bytes);

@@ -1,8 +1,9 @@
-//! Tensors handed out as textures, and textures of other code taken in. The packing is in `copy`.
+//! Tensors handed out as textures, and textures of other code taken in. `copy` records the copies.
 //!
-//! Invariants: nothing passes through the host. A texture or tensor has the values at the time of the call; later
-//! writes to the source do not change it. A texture ends with its last handle; until then
-//! [`Device::textures_held`](vramp_gpu::Device::textures_held) counts it.
+//! Invariants: values on the device do not pass through the host. A new texture or tensor has the values that its
+//! source had at the time of the call; later writes to the source change nothing in the new texture or tensor. A
+//! texture ends with its last handle; until then [`Device::textures_held`](vramp_gpu::Device::textures_held) counts the
+//! texture.
 
 use std::sync::Arc;
 
@@ -36,8 +37,8 @@ impl TensorTexture {
         self.shape
     }
 
-    /// The tensor. It is a separate tensor over the same values: it lives until this handle is disposed, even if the
-    /// original tensor ends before.
+    /// A separate tensor over the values of the original tensor. The separate tensor lives until this handle is
+    /// disposed, even if the original tensor ends before.
     pub fn tensor(&self) -> &Tensor {
         &self.tensor
     }
@@ -94,7 +95,7 @@ impl Tensor {
 
 impl Context {
     /// A tensor with channels of a texture, texel by texel, in the order of `channels` (letters of `rgba`, such as
-    /// `bgr`). Channels that the texture does not have, and values after its last texel, are 0.
+    /// `bgr`). Channels that the texture does not have, and values after the last texel, are 0.
     /// [`Device::adopt_texture`](vramp_gpu::Device::adopt_texture) makes a texture of your own usable. The values are
     /// those at the time of the call.
     pub fn tensor_from_texture(
@@ -123,7 +124,7 @@ impl Context {
     }
 }
 
-/// Pool memory for rows of texels. It is lent before anything is recorded, because lending may have to wait for
+/// Pool memory for rows of texels. The memory is lent before anything is recorded, because lending may have to wait for
 /// recorded work.
 fn lend_rows(side: &DeviceSide, op: &'static str, bytes: u64) -> Result<Option<Buffer>, TensorError> {
     (bytes > 0).then(|| side.lend(op, bytes as usize)).transpose()

@@ -1,5 +1,5 @@
-//! The two kernels between tensors and textures. They only move words, so they have no twin on the host: without a
-//! device there is no texture.
+//! The two kernels between tensors and textures. These kernels have no twin on the host, because without a device there
+//! is no texture.
 //!
 //! Invariants: bits are moved unchanged. Missing texels and channels become 0.
 

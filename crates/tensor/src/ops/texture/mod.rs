@@ -1,8 +1,9 @@
 //! Tensors as textures, and textures as tensors: the packing of values into texels, and the copies between a tensor's
 //! buffer and a texture on the device. Callers own the textures.
 //!
-//! Invariants: values are copied bit by bit, without a detour through the host. The work that fills a texture is
-//! submitted before the texture is handed out, so that GPU code submitted later on the same device sees its values.
+//! Invariants: copies do not change a bit of the values, and do not go through the host. The work that fills a texture
+//! is submitted before the texture is handed out, so that GPU code submitted later on the same device sees the values
+//! of the texture.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod copy;

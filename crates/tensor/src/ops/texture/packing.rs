@@ -1,5 +1,5 @@
-//! The dense packing of a tensor's values into the texels of a texture: flat value `i` is channel `i % 4` of texel `i /
-//! 4`, texels in row order. Maps indices to texels and back, in Rust and as WGSL.
+//! The dense packing of a tensor's values into the texels of a texture: value `i`, by its flat index, is channel
+//! `i % 4` of texel `i / 4`. Texels are counted row by row. Maps indices to texels and back, in Rust and as WGSL.
 //!
 //! Shapes are [height, width], as in tensors; textures are (width, height). In a texture of [H, W], pixel (y, x) of a
 //! tensor [H, W, 4] or [1, H, W, 4] is texel (y, x).
@@ -106,7 +106,7 @@ impl TexShape {
     /// - `flat_at(texel: vec2<u32>, channel: u32) -> u32`: the inverse; results of `VALUES` or more are past the last
     ///   value;
     /// - `flat_of(a: u32, b: u32, ...) -> u32`, one parameter for each axis: the flat index of a value, and
-    ///   `index_of(flat: u32) -> array<u32, RANK>`: the inverse. A single value has neither.
+    ///   `index_of(flat: u32) -> array<u32, RANK>`: the inverse. A shape without axes has neither function.
     pub fn wgsl(self, shape: &Shape) -> String {
         let (width, values) = (self.width, shape.count());
         let mut text = format!(

@@ -17,8 +17,8 @@ use super::hook::Hook;
 use super::text::{KernelText, Launch, MATH};
 use tile_text::item;
 
-/// Maximum number of values along k in one invocation; a round takes one or four. A sum of that many products of i8
-/// fits in i32.
+/// Maximum number of values along k in one invocation; a round takes one value or four values. A sum of that many
+/// products of i8 fits in i32.
 const MOST_K: usize = super::MOST_ROUNDS - 4;
 
 /// The axis along which four values of an operand are contiguous.
@@ -42,13 +42,13 @@ pub(crate) struct Operand {
 /// Where a tile's values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
-    /// In registers of the invocation that reads them.
+    /// In registers of the invocation that reads the values.
     Registers,
     /// In workgroup memory.
     Shared,
 }
 
-/// The part of the result that one invocation computes, and how.
+/// The part of the result that one invocation computes, and how the invocation reads the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
     /// Rows.
@@ -74,7 +74,7 @@ impl Tile {
 
     /// The default without a measurement. On llvmpipe (Mesa 25) a 512^3 product took 40 ms of CPU time with 8x4 in
     /// registers, 47 with 4x4, 41 with 8x8, and 78 or more with tiles in workgroup memory. 8x8 took 1.5 times as long
-    /// to compile as 8x4. GPUs get a tile in workgroup memory, which is made for this; no GPU was measured.
+    /// to compile as 8x4. The default for GPUs is a tile in workgroup memory; no GPU was measured.
     pub(crate) fn usual(m: usize, n: usize, software: bool) -> Tile {
         // For a single row or column, more rows or columns in a tile would be wasted, and the operand is not contiguous
         // along that axis.
@@ -142,13 +142,14 @@ pub(crate) struct Sizes {
     pub products: usize,
     pub a: Strides,
     pub b: Strides,
-    /// True if k is split only if it exceeds the maximum: sums of i8 are exact only if they are not split.
+    /// False if k may also be split to keep the device busy; true if k is split only when it exceeds [`MOST_K`]. Sums
+    /// of i8 are exact only if they are not split.
     pub whole: bool,
 }
 
 impl Sizes {
-    /// The number of parts into which k is split. With more than one, results are `[parts, products, m, n]` of f32 that
-    /// did not pass through the hook, and the caller must sum over the first axis.
+    /// The number of parts into which k is split. With more than one part, results are `[parts, products, m, n]` of f32
+    /// that did not pass through the hook, and the caller must sum over the first axis.
     pub(crate) fn parts(&self) -> usize {
         let for_rounds = self.k.div_ceil(MOST_K).max(1);
         if self.whole {

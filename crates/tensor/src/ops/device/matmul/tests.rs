@@ -13,7 +13,7 @@ fn bits_of(values: &[f32], dtype: DType) -> Vec<u8> {
     }
 }
 
-/// A value after it was stored as `dtype`.
+/// The value of `v` after a conversion to `dtype`.
 fn stored(v: f32, dtype: DType) -> f64 {
     match dtype {
         DType::F16 => f16::from_f32(v).to_f64(),

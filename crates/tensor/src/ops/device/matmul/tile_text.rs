@@ -1,7 +1,7 @@
 //! The WGSL of a product's tile: the lines that load, accumulate and store, which differ by tile and layout. Sizes are
 //! parameters.
 //!
-//! Invariant: reads past the edge of a matrix are clamped to its last row or column.
+//! Invariant: reads past the edge of a matrix are clamped to the last row or column of the matrix.
 
 use std::fmt::Write;
 

@@ -409,7 +409,7 @@ impl DeviceStage<'_> {
         Ok(out)
     }
 
-    /// How a kernel over rows reads its rows: from a tensor, or through a program that computes them on the fly.
+    /// How a kernel over rows reads its rows: from a tensor, or through a program that computes the rows on the fly.
     fn reading(
         &self,
         of: &SharedNode,

@@ -260,7 +260,8 @@ pub(super) fn check_rows(op: &'static str, indices: &Tensor, length: usize) -> R
 }
 
 fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> TensorError {
-    TensorError::Setting { op, problem: format!("index number {position} is {index}; the axis has {length}, from 0") }
+    let problem = format!("index number {position} is {index}; the axis has {length} entries, from 0");
+    TensorError::Setting { op, problem }
 }
 
 /// The source of rows.

@@ -1,5 +1,5 @@
-//! Runs an expression stage by stage, on the device of its context, or on the host if there is none. `host` and
-//! `device` compute one stage at a time.
+//! Runs an expression stage by stage, on the device of its context, or on the host if the context has no device. `host`
+//! and `device` compute one stage at a time.
 //!
 //! Invariants: intermediate tensors are released after their last use. A failure leaves nothing behind.
 

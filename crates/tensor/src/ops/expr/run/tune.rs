@@ -36,7 +36,7 @@ pub struct TuningTrial {
 
 impl Context {
     /// Measures which kernels for matrix products suit the device, and uses the fastest from now on. An adapter is
-    /// measured once per process, which takes about a second on a software driver, mostly for compilation.
+    /// measured once per process. Measuring takes about a second on a software driver, mostly for compilation.
     pub fn tune(&self) -> Result<DeviceTuning, TensorError> {
         let op = "tune";
         let Some(side) = self.side() else { return Err(TensorError::NoDevice { op }) };

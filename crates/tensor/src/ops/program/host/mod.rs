@@ -61,7 +61,7 @@ pub(crate) struct Running<'a> {
     /// Where the values of each step are.
     homes: SmallVec<[Home; 8]>,
     registers: usize,
-    /// The step whose floats are stored, if the last step only casts them and the store can perform that cast.
+    /// The step whose floats are stored, if the last step only casts these floats and storing can perform that cast.
     stored: Option<u16>,
     /// Lengths of lines whose ends no block may cross.
     lines: SmallVec<[usize; 2]>,
@@ -70,7 +70,7 @@ pub(crate) struct Running<'a> {
 /// Where the values of a step are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Home {
-    /// In a register, which another step uses after the last read.
+    /// In a register. After the last read of these values, another step may use the register.
     Register(usize),
     /// In memory, all contiguous.
     Memory,
@@ -108,7 +108,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Decides where the values of each step are.
+    /// Decides where the values of each step are kept.
     fn settle(&mut self) {
         let steps = &self.program.steps;
         let mut last_use: SmallVec<[usize; 8]> = SmallVec::from_elem(0, steps.len());
@@ -214,7 +214,8 @@ impl<'a> Running<'a> {
             self.program.steps.split_last().expect("a program has a last step, which makes its values");
         for (step, home) in before.iter().zip(&self.homes) {
             if let Home::Register(register) = *home {
-                // The register is never one of the step's arguments, so it can be taken out while they are read.
+                // The register is never one of the step's arguments, so the register can be taken out while the
+                // arguments are read.
                 let mut own = std::mem::take(&mut registers[register]);
                 let out = &mut cast_slice_mut(&mut own)[..length];
                 self.step(step, registers, &block, out);
@@ -239,7 +240,7 @@ impl<'a> Running<'a> {
         registers[self.registers] = own;
     }
 
-    /// The step whose floats are stored, if storing them performs the last cast.
+    /// The step whose floats are stored, if storing the floats performs the last cast.
     fn stored_from(&self, sink: &Sink<'_>) -> Option<u16> {
         self.stored.filter(|_| matches!(sink, Sink::Bytes(..)))
     }
@@ -308,7 +309,7 @@ struct Block<'a> {
     given: &'a [u32],
 }
 
-/// Rounds the results of a step to f16 if that is the step's type and they may have more precision.
+/// Rounds the results of a step to f16 if the step's type is f16 and the results may have more precision.
 fn round(step: &ProgramStep, out: &mut [u32]) {
     if step.dtype == DType::F16 && !matches!(step.act, Instruction::Input(_) | Instruction::Constant(_)) {
         rows::round_to_half(out);

@@ -89,7 +89,8 @@ fn casts_at_either_end_are_those_of_rust() {
         ] {
             let narrow = x.cast(dtype).unwrap();
             assert_eq!(read(&narrow), each(cast), "{count} of {dtype}");
-            // A computed value that is cast, one that is cast twice, and a loaded value that is used twice.
+            // A computed value that is cast, a computed value that is cast twice, and a loaded value that is used
+            // twice.
             assert_eq!(read(&x.lazy().neg().neg().cast(dtype).run().unwrap()), each(cast), "{count} of {dtype}");
             let wide = narrow.lazy().cast(DType::F32);
             assert_eq!(wide.add(0.0).run().unwrap().read::<f32>().unwrap(), each(cast), "{count} of {dtype}");

@@ -34,8 +34,8 @@ impl Store {
             lease.expect("an owner in the books is open")
         };
         let lease = TensorLease { lease: Some(lease), name: name.to_owned(), store: self.downgrade() };
-        // `check_there` takes the lock that a move of the values holds. When `check_there` returns, a move that began
-        // before the lease has ended, and no other move can begin.
+        // `check_there` takes the lock that a move of the values holds. When `check_there` returns, every move that
+        // began before the lease is over, and no other move can begin.
         check_there(name, &lease)?;
         Ok(lease)
     }

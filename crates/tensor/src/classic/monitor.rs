@@ -58,8 +58,8 @@ impl Monitor {
         self.track(name, Measured::UntilReturned, act)
     }
 
-    /// Runs an operation and measures the milliseconds until the device has completed all of its work. Earlier work of
-    /// the device is completed first and does not count.
+    /// Runs an operation and measures the milliseconds until the device has completed all work of the operation.
+    /// Earlier work on the device is completed first and does not count.
     pub fn track_until_done<T, E>(&self, name: &str, act: impl FnOnce() -> Result<T, E>) -> (Result<T, E>, f64) {
         self.track(name, Measured::UntilDone, act)
     }

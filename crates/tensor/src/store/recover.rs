@@ -46,12 +46,12 @@ pub enum TensorRecovery {
 }
 
 impl StoreRecovery {
-    /// Names that have their newest values.
+    /// Names of tensors that have their newest values.
     pub fn current(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::Kept | TensorRecovery::FromFile))
     }
 
-    /// Names whose values come from a file that may be older than the last write.
+    /// Names of tensors whose values come from a file that may be older than the last write.
     pub fn older(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::FromOlderFile { .. }))
     }

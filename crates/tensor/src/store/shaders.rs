@@ -27,8 +27,8 @@ pub struct ShaderRun<'a> {
 }
 
 impl Store {
-    /// Checks and compiles a compute shader, then registers it under a name. Inputs and outputs are variables of the
-    /// shader's text with their types, in the order of their bindings.
+    /// Checks and compiles a compute shader, then registers it under a name. `inputs` and `outputs` list variables of
+    /// the shader's text with their types, in the order of their bindings.
     pub fn register_shader(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
 //! The names of unfinished files, and syncing files to disk. [`TemporaryFile`] creates, renames and removes unfinished
 //! files.
 //!
-//! Invariant: a file gets its final name only after all of it is on disk. A [`TemporaryFile`] that is dropped before
-//! that removes its file.
+//! Invariant: a file gets its final name only after all of it is on disk. If a [`TemporaryFile`] is dropped earlier,
+//! the unfinished file is removed.
 
 use std::fs::File;
 use std::io;

@@ -94,12 +94,13 @@ fn an_open_file_has_what_was_written() {
     assert_eq!(part, floats[3..8]);
     let beyond = weights.read_at(8, &mut part).unwrap_err().to_string();
     assert!(
-        beyond.starts_with("bytes 8 to 13 of `weights") && beyond.ends_with("are out of range; it has 12"),
+        beyond.starts_with("bytes 8 to 13 of `weights")
+            && beyond.ends_with("are out of range; the tensor has 12 bytes"),
         "{beyond}"
     );
     assert!(weights.shown().is_none(), "they are on the disk");
     let missing = opened.tensor("two").unwrap_err().to_string();
-    assert!(missing.ends_with("has no tensor `two`; it has 4"), "{missing}");
+    assert!(missing.ends_with("has no tensor `two`; it has 4 others"), "{missing}");
     assert_eq!(own.files(), ["model.safetensors"], "nothing else is left");
 }
 
@@ -194,7 +195,7 @@ fn headers_that_lie_about_their_length_are_refused() {
     assert_eq!(problem(vec![0; 7]), HeaderError::TooShort { has: 7 });
     assert_eq!(problem(vec![255; 20]), HeaderError::HeaderBeyondEnd { says: u64::MAX, has: 12 });
     let png = problem(b"\x89PNG\r\n\x1a\n0000IHDR".to_vec()).to_string();
-    assert!(png.ends_with("it is truncated, or not a safetensors file"), "{png}");
+    assert!(png.ends_with("the file is truncated, or not a safetensors file"), "{png}");
     assert!(matches!(problem(file("", &[])), HeaderError::NotJson { at: 0, .. }));
     let mut long = 100_000_001_u64.to_le_bytes().to_vec();
     long.resize(8 + 100_000_001, b' ');
@@ -248,7 +249,7 @@ fn places_that_overlap_leave_holes_or_end_outside_are_refused() {
     says(
         &both(u8s("a", 4, 0, 4), u8s("b", 4, 4, 8)),
         7,
-        "`b` ends at byte 8, but the file has 7 bytes of values: it is truncated",
+        "`b` ends at byte 8, but the file has 7 bytes of values: the file is truncated",
     );
     says(&format!("{{{}}}", u8s("a", 4, 4, 0)), 4, "`a` starts at byte 4, after its end at 0");
     says(&both(u8s("a", 4, 0, 4), u8s("a", 4, 0, 4)), 4, "`a` occurs twice");
@@ -259,7 +260,7 @@ fn places_that_overlap_leave_holes_or_end_outside_are_refused() {
     says(
         &both(u8s("a", 4, 0, u64::MAX), u8s("b", 4, u64::MAX, 4)),
         4,
-        "`a` ends at byte 18446744073709551615, but the file has 4 bytes of values: it is truncated",
+        "`a` ends at byte 18446744073709551615, but the file has 4 bytes of values: the file is truncated",
     );
     let wraps = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}";
     says(wraps, 0, "`a` is F32 of [4611686018427387904, 4], which does not match its 0 bytes");

@@ -1,10 +1,11 @@
-//! Batch sizes that fit the available memory.
+//! Batch sizes that fit the available memory. A batch consists of items, such as tensors, which the caller's work
+//! processes together.
 //!
 //! The memory of a batch is not reserved, so other code may take it before the batch runs. Work that runs out of memory
 //! is therefore retried with half as many items.
 //!
-//! Invariants: a batch has at least one item. Each item has one result, in order. Any error other than out of memory is
-//! returned at once.
+//! Invariants: a batch has at least one item. Each item has one result, and results are in the order of the items. Any
+//! error other than out of memory is returned at once.
 
 use vramp_gpu::{AdapterReading, Readout};
 
@@ -43,9 +44,9 @@ pub fn adaptive_batch(item_bytes: u64, available: &Readout<u64>) -> usize {
     BatchRules::default().size(item_bytes, available)
 }
 
-/// The number of bytes that tensors of a context can still use on its device, or on the host if it has no device. This
-/// is the rest of the pool's budget. If a reading of the device is given, the result is at most the memory that is free
-/// according to that reading.
+/// The number of bytes that tensors of a context can still use on its device, or on the host if the context has no
+/// device. This number is the unused rest of the pool's budget. If a reading of the device is given, the result is at
+/// most the memory that is free according to that reading.
 pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> Readout<u64> {
     let Some(device) = context.device() else {
         return match context.pool().available_bytes() {
@@ -79,14 +80,14 @@ pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> R
 pub struct Adapted<R> {
     /// One result per item, in order.
     pub results: Vec<R>,
-    /// The chunk size at the end.
+    /// The number of items per call of the work at the end.
     pub chunk: usize,
-    /// How many times the chunk was halved for lack of memory.
+    /// How many times that number was halved for lack of memory.
     pub halved: usize,
 }
 
-/// Runs work over all items, initially `most` items at once. When memory runs out, retries with half as many items,
-/// down to one item. Completed results are kept. The work must return one result per item of its chunk.
+/// Runs work over all items, in chunks of at first `most` items. When memory runs out, retries with half as many items
+/// per chunk, down to one item. Completed results are kept. The work must return one result per item of its chunk.
 pub fn run_adaptive<T, R>(
     items: &[T],
     most: usize,

@@ -2,7 +2,7 @@
 //!
 //! Uploaded tensors are tracked, so that `release` can free them.
 //!
-//! Invariants: a transfer has completed when its function returns. A failed transfer is reported to the sink and
+//! Invariants: a transfer has completed when its function returns. A failed transfer is reported to the [`Sink`] and
 //! returned as an error. A batch has one result per tensor, in order, and all results are read back in one transfer.
 //! Intermediates are freed.
 
@@ -72,8 +72,8 @@ impl Compute {
         &self.context
     }
 
-    /// Uploads values as a tensor of one row, to the context's device if it has one, and waits until they have arrived.
-    /// The tensor does not belong to an open scope.
+    /// Uploads values as a tensor of one row, to the context's device if it has one, and waits until the values have
+    /// arrived. The tensor does not belong to an open scope.
     pub fn transfer_to_gpu(&self, values: &[f32]) -> Result<Tensor, TensorError> {
         let op = "transfer_to_gpu";
         self.check(op)?;

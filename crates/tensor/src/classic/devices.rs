@@ -1,6 +1,6 @@
 //! Choosing the device of a context by preference.
 //!
-//! `vramp_gpu` chooses among the adapters, with the readings that its [`Choice`] provides.
+//! `vramp_gpu` chooses among the adapters, with the readings that a [`Choice`] provides.
 //!
 //! Invariants: either the request is met, or a warning is reported and the CPU is used. Ops run on the active device.
 //! Tensors keep their values when the device changes.
@@ -81,14 +81,14 @@ impl DeviceSelector {
         DeviceSelector::of(&Context::on_host())
     }
 
-    /// A selector for an existing context. The context stays on its device until one is selected.
+    /// A selector for an existing context. The context stays on its device until another device is selected.
     pub fn of(context: &Context) -> DeviceSelector {
         let flags = if context.device().is_some() { FeatureFlags::GPU } else { FeatureFlags::CPU };
         let (choice, sink) = (Device::choose(), Sink::default());
         DeviceSelector { context: context.clone(), choice, sink, flags: Mutex::new(flags) }
     }
 
-    /// The rules by which adapters are chosen. A [`Choice`] can exclude adapters, for example software ones, set a
+    /// The rules by which adapters are chosen. A [`Choice`] can exclude adapters, for example software adapters, set a
     /// budget, and provide readings of memory and load. Without readings, a request for memory or load cannot be met.
     #[must_use]
     pub fn with_choice(mut self, choice: Choice) -> Self {
@@ -186,7 +186,7 @@ impl DeviceSelector {
         self.context.trim();
     }
 
-    /// Moves to the best GPU that meets the request. Returns why that GPU was chosen, or why no GPU was.
+    /// Moves to the best GPU that meets the request. Returns why that GPU was chosen, or why no GPU was chosen.
     fn take_gpu(&self, request: &DeviceRequest, warnings: &mut Vec<String>) -> Result<String, String> {
         let mut choice = self.choice.clone();
         if let Some(bytes) = request.min_memory_bytes {

@@ -1,14 +1,14 @@
 //! The flags of the classic API.
 //!
 //! The flags can be set and read, but they do not change how ops run: a context runs every op on its device, or on the
-//! host if it has none, and values are always packed. The flags exist for programs that expect them.
+//! host if it has no device, and values are always packed. The flags exist for programs that expect them.
 
 /// The flags of the classic API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureFlags {
-    /// Whether small ops run on the CPU even if a device is selected.
+    /// By its name, small ops run on the CPU even if a device is selected. Has no effect, like all flags.
     pub cpu_forward: bool,
-    /// Whether values are packed as densely as possible.
+    /// By its name, values are packed as densely as possible. Has no effect, like all flags.
     pub pack: bool,
 }
 

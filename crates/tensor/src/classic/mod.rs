@@ -1,11 +1,11 @@
 //! The classic API: one compute, one device manager and one monitor per process.
 //!
-//! It is a layer over contexts, tensors and devices. It offers transfers and batches, device selection by preference,
-//! and timing of operations by name.
+//! The classic API is a layer over contexts, tensors and devices. It offers transfers and batches, device selection by
+//! preference, and timing of operations by name.
 //!
 //! Invariants: a process has at most one compute, one device manager and one monitor at a time; after the `cleanup` of
-//! one, another can be created. Each of the three wraps a plain type ([`Compute`], [`DeviceSelector`], [`Monitor`]), of
-//! which a process can have any number. An unknown figure is reported with the reason, never as 0.
+//! an instance, a new instance can be created. Each of the three wraps a plain type ([`Compute`], [`DeviceSelector`],
+//! [`Monitor`]), of which a process can have any number. An unknown figure is reported with the reason, never as 0.
 //!
 //! ```no_run
 //! use vramp_tensor::classic::{Compute, DeviceManager, DeviceSelector, GpuCompute, DeviceRequest};

@@ -2,8 +2,8 @@
 //!
 //! The caller passes in a function that reads the platform's counters ([`Monitor::with_readings`]).
 //!
-//! Invariants: an operation is recorded even if it fails or panics, and its error is returned to the caller. The load
-//! of a device is a reading of its platform, or the reason why there is no reading.
+//! Invariants: an operation is recorded even if it fails or panics, and the error of a failed operation is returned to
+//! the caller. The load of a device is a reading of the device's platform, or the reason why there is no reading.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,7 +38,7 @@ impl Monitor {
         Monitor { context: context.clone(), reader: None, sink: Sink::default(), timings: Mutex::default() }
     }
 
-    /// The function that reads the counters of the device. Without it, the load is unavailable.
+    /// The function that reads the counters of the device. Without this function, the load is unavailable.
     #[must_use]
     pub fn with_readings(mut self, read: impl Fn(&Adapter) -> AdapterReading + Send + Sync + 'static) -> Self {
         self.reader = Some(Arc::new(read));
@@ -58,8 +58,8 @@ impl Monitor {
         self.track(name, Measured::UntilReturned, act)
     }
 
-    /// Runs an operation and measures the milliseconds until the device has completed all of its work. Earlier work of
-    /// the device is completed first and does not count.
+    /// Runs an operation and measures the milliseconds until the device has completed all work of the operation.
+    /// Earlier work on the device is completed first and does not count.
     pub fn track_until_done<T, E>(&self, name: &str, act: impl FnOnce() -> Result<T, E>) -> (Result<T, E>, f64) {
         self.track(name, Measured::UntilDone, act)
     }
@@ -74,7 +74,8 @@ impl Monitor {
         self.timings().iter().map(|((name, measured), timings)| timings.statistics(name, *measured)).collect()
     }
 
-    /// The load of the device from 0 to 100, as its platform reports it, or the reason why the load is unavailable.
+    /// The load of the device from 0 to 100, as the device's platform reports it, or the reason why the load is
+    /// unavailable.
     pub fn gpu_utilization(&self) -> Readout<f32> {
         match self.reading() {
             Ok(AdapterReading { load_percent: Readout::Is { value, from, .. }, .. })
@@ -157,7 +158,7 @@ impl Monitor {
     }
 }
 
-/// A running operation. It is recorded on drop, and therefore also if it panics.
+/// A running operation. The operation is recorded on drop, and therefore also if it panics.
 struct Tracked<'a> {
     monitor: &'a Monitor,
     name: &'a str,

@@ -1,12 +1,12 @@
-//! The process-wide instances of the classic API. There is at most one instance of each type at a time; after its
-//! `cleanup`, another can be created.
+//! The process-wide instances of the classic API. There is at most one instance of each type at a time; after the
+//! `cleanup` of an instance, a new instance can be created.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Compute, DeviceSelector, Monitor};
 
-/// A process-wide instance exists but must not, or does not exist but must.
+/// The process-wide instance already exists, or does not exist yet.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClassicError {
     #[error("there is already a {what} in this process; use `{what}::get()`, or `cleanup()` it first")]

@@ -1,13 +1,13 @@
-//! Measured times of the operations of one name. Counts, means and extremes are over all times; percentiles are over
-//! the last thousand.
+//! Measured times of the operations with one name. Counts, means and extremes are over all times; percentiles are over
+//! the last thousand times.
 //!
 //! Failed operations count too. A percentile is always a measured time.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-/// The number of measured times that are kept for percentiles. It is limited so that a monitor that runs for days does
-/// not grow.
+/// The number of measured times that are kept for percentiles. The number is limited so that a monitor that runs for
+/// days does not grow.
 const KEPT: usize = 1000;
 
 /// What a measured time covers.

@@ -13,10 +13,10 @@ use crate::ops::context::{Context, OWNER};
 /// Memory use of a context on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryUsage {
-    /// Tensors that are not disposed of.
+    /// The number of tensors that are not disposed of.
     pub num_tensors: u64,
-    /// Bytes of the values of these tensors. Values that views share count once; values that are on both sides count
-    /// twice.
+    /// Bytes of the values of all tensors that are not disposed of. Values that views share count once; values that are
+    /// on both sides count twice.
     pub num_bytes: u64,
     /// The number of memories that tensors are in.
     pub buffers: u64,

@@ -1,8 +1,8 @@
 //! Advice on sharing: tensors of different models that seem to have equal values.
 //!
 //! Candidates have equal fingerprints; values are not compared here. A store assigns equal fingerprints only after it
-//! has compared the values (`alike`); other users of a ledger must compare before they share. `saves_bytes` is the
-//! amount by which the ledger's total would drop.
+//! has compared the values (`alike`); other users of a ledger must compare the values before they share tensors.
+//! `saves_bytes` is the amount by which the ledger's total would drop.
 
 use std::collections::{BTreeMap, BTreeSet};
 

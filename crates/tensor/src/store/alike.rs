@@ -1,8 +1,8 @@
 //! Finding tensors of different models that have the same values.
 //!
 //! Equal means equal bits, in the same shape and type; hashes only select which tensors to compare. Tensors are not
-//! merged, because a write to one would then change the other. Whether that is acceptable is for their models to
-//! decide.
+//! merged, because a write to one would then change the other. Whether such a shared change is acceptable is for the
+//! models to decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
@@ -63,7 +63,7 @@ impl Store {
         }
         let mut books = self.books()?;
         for (name, tensor) in &all {
-            // Skip tensors that were replaced since.
+            // Skip tensors that were replaced since they were listed.
             if books.ledger.entry(name).is_some_and(|entry| entry.memory.tag == tensor.memory_id()) {
                 books.ledger.set_fingerprint(name, found.get(name).copied());
             }
@@ -77,7 +77,7 @@ fn of_one_shape(all: &[(String, Tensor)], search: Search) -> Vec<Vec<&(String, T
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for one @ (_, tensor) in all {
         let location = tensor.location();
-        // Lost values are on neither side.
+        // Lost values are on neither side, so tensors with lost values are skipped.
         if location.host || (search == Search::Everywhere && location.device) {
             groups.entry((tensor.dtype(), tensor.shape())).or_default().push(one);
         }

@@ -38,8 +38,8 @@ impl Drop for Background {
         *lock(&self.bell.is_over) = true;
         self.bell.rings.notify_all();
         let Some(thread) = self.thread.take() else { return };
-        // If all other references to the store were dropped during a round, this code runs on the background thread
-        // itself, which cannot join itself.
+        // If all other references to the store were dropped during a round, this code runs on the background thread,
+        // and a thread cannot join itself.
         if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }

@@ -26,8 +26,8 @@ pub enum Priority {
     /// Large idle tensors move to the host.
     #[default]
     Balanced,
-    /// All idle tensors move to the host; spare copies on the host and pooled memory are freed. Values that only the
-    /// device has are then lost with the device, unless they are persisted.
+    /// All idle tensors move to the host; spare copies on the host and pooled memory are freed. If the device is lost,
+    /// values that only the device has are lost too, unless they are persisted.
     Memory,
 }
 
@@ -125,7 +125,7 @@ impl StoreBuilder {
         self
     }
 
-    /// Keeps persisted tensors in this folder. The quota is for all files together.
+    /// Keeps persisted tensors in this folder. The quota limits the bytes of all files together.
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn folder(mut self, path: impl Into<PathBuf>, quota_bytes: u64) -> Self {
@@ -156,8 +156,8 @@ impl StoreBuilder {
         self
     }
 
-    /// Replaces the system's monotonic clock. wasm32 has no clock, so no tensor becomes idle there unless one is set
-    /// here.
+    /// Replaces the system's monotonic clock. wasm32 has no clock, so no tensor becomes idle there unless a clock is
+    /// set here.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.kept.clock = Box::new(now);

@@ -14,7 +14,7 @@ pub struct TensorEntry<T> {
     pub bytes: u64,
     /// The memory that the values are in.
     pub memory: MemoryTag,
-    /// A number that equal values share. Tensors without a fingerprint are not compared.
+    /// A number that is equal for tensors with equal values. Tensors without a fingerprint are not compared.
     pub fingerprint: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Record<T> {
     /// superfluous release quotes `taken`.
     pub(super) uses: BTreeMap<String, Uses>,
     pub(super) pinned: bool,
-    /// The time of the last registration, release, unpinning or touch. `idle` ignores it while a model holds the
+    /// The time of the last registration, release, unpinning or touch. `idle` ignores this time while a model holds the
     /// tensor.
     pub(super) idle_since: Duration,
 }

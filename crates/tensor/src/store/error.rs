@@ -8,7 +8,7 @@ use crate::store::files::FileError;
 /// An error of a store.
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
-    #[error("the store was disposed of, with everything in it; build another one")]
+    #[error("the store was disposed of, with everything in it; build another store")]
     Disposed,
     /// The ledger refused a name, a right or a count.
     #[error(transparent)]
@@ -21,7 +21,7 @@ pub enum StoreError {
     Tensor(#[from] TensorError),
     /// The values were lost with a device.
     #[error(
-        "`{name}`: its values were lost with the device ({reason}), and no file has them; `replace` them, or \
+        "`{name}`: its values were lost with the device ({reason}), and no file has them; `replace` the tensor, or \
          `unregister` it"
     )]
     Gone { name: String, reason: String },

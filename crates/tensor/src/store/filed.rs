@@ -2,8 +2,8 @@
 //! This module reads no files.
 //!
 //! Invariant: a file counts as current only if it is the noted file, the tensor is the same part of the same memory,
-//! and that memory was not written since. If a note is late, or if another process has replaced the file, the file
-//! counts as older than it is, never as newer.
+//! and that memory was not written after the note. If a note is made late, or if another process has replaced the file,
+//! the file counts as older than it is, never as newer.
 
 use super::shared::Store;
 use crate::ops::tensor::Tensor;
@@ -13,7 +13,7 @@ use crate::store::files::{TensorFile, mark_of};
 #[derive(Debug, Clone)]
 pub(super) struct FiledValues {
     memory: u64,
-    /// The byte offset of the tensor in that memory. Its length is in the file.
+    /// The byte offset of the tensor in that memory. The length of the tensor is in the file.
     start: usize,
     /// The number of the last write that the file contains.
     write: u64,
@@ -32,7 +32,7 @@ impl Store {
         books.filed.insert(name.to_owned(), FiledValues { memory, start, write, mark: mark.to_owned() });
     }
 
-    /// The number of writes to a tensor's memory that its file has missed. `None` if that is not known.
+    /// The number of writes to a tensor's memory that the tensor's file has missed. `None` if that is not known.
     pub(super) fn writes_since(&self, name: &str, tensor: &Tensor, file: &TensorFile) -> Option<u64> {
         // The books are unlocked before the values are locked: the lock order is values first.
         let filed = self.books().ok()?.filed.get(name)?.clone();

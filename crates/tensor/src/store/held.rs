@@ -3,15 +3,15 @@
 //! [`LeaseOwner`] counts the leases and decides when the payload is dropped. Names and models are the concern of the
 //! ledger.
 //!
-//! Invariants: the payload is dropped once, after its owner has closed it and the last lease has ended. A lease keeps
-//! the payload alive. A closed owner grants no new lease. `tests/store_loom.rs` checks this file in all interleavings.
+//! Invariants: the payload is dropped once, after the owner was closed and the last lease has ended. A lease keeps the
+//! payload alive. A closed owner grants no new lease. `tests/store_loom.rs` checks this file in all interleavings.
 
 use std::ops::Deref;
 use std::sync::PoisonError;
 
 use super::sync::{Arc, Mutex, MutexGuard};
 
-/// The owner of a payload. Dropping the owner closes it, as [`LeaseOwner::close`] does.
+/// The owner of a payload. Dropping an owner closes the owner, as [`LeaseOwner::close`] does.
 #[derive(Debug)]
 pub struct LeaseOwner<T> {
     slot: Arc<Mutex<LeaseSlot<T>>>,

@@ -1,9 +1,9 @@
-//! Tracks which file each value of a memory comes from, if the memory is restored from several overlapping files.
+//! For a memory that is restored from several overlapping files: tracks which file each value comes from.
 //!
 //! This module only keeps track: it neither reads files nor touches memory.
 //!
-//! Invariants: if two files overlap, the values of the file that missed fewer writes win. A range is as old as its
-//! oldest value.
+//! Invariants: if two files overlap, the values of the file that missed fewer writes win. The age of a range is the age
+//! of the oldest value in that range.
 
 /// Overlapping files, bottom to top. The bottom file has missed the most writes.
 #[derive(Debug)]

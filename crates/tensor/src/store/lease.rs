@@ -1,9 +1,9 @@
-//! Leases of named tensors. A lease ends when it is dropped; the store then frees the tensor if it is due.
+//! Leases of named tensors. A lease ends when it is dropped; the store then frees the tensor if the tensor is due.
 //!
 //! Leases do not count as holds, so `release_model` does not end them.
 //!
-//! Invariant: while a lease exists, the tensor keeps its name unless its producer replaces it or the store is disposed
-//! of. The memory of the tensor stays in place except in `recover`, so GPU code may write to the buffer from
+//! Invariant: while a lease exists, the tensor keeps its name unless the producer replaces the tensor or the store is
+//! disposed of. The memory of the tensor stays in place except in `recover`, so GPU code may write to the buffer from
 //! `as_buffer`.
 
 use std::ops::Deref;
@@ -34,8 +34,8 @@ impl Store {
             lease.expect("an owner in the books is open")
         };
         let lease = TensorLease { lease: Some(lease), name: name.to_owned(), store: self.downgrade() };
-        // `check_there` takes the lock that a move of the values holds. When it returns, a move that began before the
-        // lease has ended, and no other move can begin.
+        // `check_there` takes the lock that a move of the values holds. When `check_there` returns, every move that
+        // began before the lease is over, and no other move can begin.
         check_there(name, &lease)?;
         Ok(lease)
     }

@@ -16,7 +16,7 @@ use super::entry::{Freed, MemoryTag, Record, TensorEntry};
 use super::refusal::{LedgerError, check_name, check_tensor_name};
 use super::sums::bytes_once;
 
-/// Tensors by name, with the models that use them.
+/// Tensors by name, with the models that use each tensor.
 #[derive(Debug, Clone)]
 pub struct Ledger<T> {
     pub(super) records: BTreeMap<String, Record<T>>,
@@ -49,7 +49,7 @@ impl<T> Ledger<T> {
         Ledger { records: BTreeMap::new(), grace }
     }
 
-    /// Adds a tensor. Its producer holds it once from now on.
+    /// Adds a tensor. The producer holds the tensor once from now on.
     pub fn register(
         &mut self,
         name: &str,
@@ -80,8 +80,8 @@ impl<T> Ledger<T> {
         Ok(())
     }
 
-    /// Replaces the tensor under a name. Only its producer may do this. Consumers, holds and the pin stay. Returns the
-    /// old entry.
+    /// Replaces the tensor under a name. Only the producer of the tensor may do this. Consumers, holds and the pin
+    /// stay. Returns the old entry.
     pub fn replace(&mut self, name: &str, model: &str, entry: TensorEntry<T>) -> Result<TensorEntry<T>, LedgerError> {
         let producer = &self.record(name)?.producer;
         if producer != model {
@@ -92,8 +92,8 @@ impl<T> Ledger<T> {
         Ok(std::mem::replace(&mut self.record_mut(name)?.entry, entry))
     }
 
-    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns the number of
-    /// models that were added.
+    /// Lets more models use a tensor, on behalf of `from`, which must itself be allowed to use the tensor. Returns the
+    /// number of models that were added.
     pub fn share(&mut self, name: &str, from: &str, to: &[&str]) -> Result<usize, LedgerError> {
         for model in to {
             check_name("model", model)?;
@@ -191,8 +191,8 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Removes a tensor at once. Only its producer may do this. Fails if other models hold the tensor or if it is
-    /// pinned.
+    /// Removes a tensor at once. Only the producer of the tensor may do this. Fails if other models hold the tensor or
+    /// if it is pinned.
     pub fn unregister(&mut self, name: &str, model: &str) -> Result<Freed<T>, LedgerError> {
         let record = self.record(name)?;
         let others = record.holders().filter(|other| *other != model);
@@ -210,7 +210,7 @@ impl<T> Ledger<T> {
         self.off_the_books(name).ok_or(LedgerError::Unknown { name: owned, has: self.records.len() })
     }
 
-    /// Marks a tensor as used now, without a hold. Its grace period starts again.
+    /// Marks a tensor as used now, without a hold. The tensor's grace period starts again.
     pub fn touch(&mut self, name: &str, now: Duration) {
         if let Some(record) = self.records.get_mut(name) {
             record.idle_since = now;
@@ -222,7 +222,7 @@ impl<T> Ledger<T> {
         Some(now.saturating_sub(self.records.get(name)?.idle_since))
     }
 
-    /// Sets the fingerprint of a tensor, or removes it with `None`. Tensors with equal values share a fingerprint.
+    /// Sets the fingerprint of a tensor. `None` removes the fingerprint. Tensors with equal values share a fingerprint.
     pub fn set_fingerprint(&mut self, name: &str, fingerprint: Option<u64>) {
         if let Some(record) = self.records.get_mut(name) {
             record.entry.fingerprint = fingerprint;

@@ -1,6 +1,6 @@
 //! Ops whose inputs and results are named tensors. The ops themselves are those of `Tensor` and `Expr`.
 //!
-//! Invariants: the results of an op are registered all or none. A result stays on the side where it was computed.
+//! Invariants: either all results of an op are registered, or none. A result stays on the side where it was computed.
 //! Inputs are leased while the op runs.
 
 use super::error::StoreError;
@@ -24,7 +24,7 @@ impl Store {
         self.one("matmul", &[a, b], out, |inputs| inputs[0].matmul_as(inputs[1], transpose_a, transpose_b))
     }
 
-    /// Applies the op with this name (see [`Unary::NAMED`]) to each value. Defaults to relu.
+    /// Applies an op to each value. `op` is a name from [`Unary::NAMED`]; `None` means relu.
     pub fn elementwise(&self, input: Named<'_>, out: Named<'_>, op: Option<&str>) -> Result<String, StoreError> {
         let name = op.unwrap_or(Unary::Relu.name());
         let Some(op) = Unary::named(name) else {
@@ -39,8 +39,8 @@ impl Store {
         self.one("softmax", &[input], out, |inputs| inputs[0].softmax(axis))
     }
 
-    /// Quantizes to i8 under the given name, with the scale as `[1]` under `<name>_scale` ([`Expr::quantize`] documents
-    /// the scheme). Returns both names.
+    /// Quantizes a tensor to i8 ([`Expr::quantize`] documents the scheme). Registers the i8 values under the name
+    /// `out`, and the scale, a tensor of shape `[1]`, under `<out>_scale`. Returns these two names.
     pub fn quantize(&self, input: Named<'_>, (out, model): Named<'_>) -> Result<(String, String), StoreError> {
         let scale = format!("{out}_scale");
         self.perform("quantize", &[input], &[out, &scale], model, |inputs| {
@@ -50,7 +50,7 @@ impl Store {
         Ok((out.to_owned(), scale))
     }
 
-    /// Multiplies i8 values by their scale.
+    /// Multiplies i8 values by a scale, for example the scale from [`Store::quantize`].
     pub fn dequantize(&self, input: Named<'_>, scale: Named<'_>, out: Named<'_>) -> Result<String, StoreError> {
         self.one("dequantize", &[input, scale], out, |inputs| inputs[0].dequantize(inputs[1]))
     }

@@ -20,7 +20,8 @@ use crate::ops::tensor::Tensor;
 pub type Named<'a> = (&'a str, &'a str);
 
 impl Store {
-    /// Registers a tensor with a copy of `values`. Its producer holds it once from now on; its consumers may use it.
+    /// Registers a tensor with a copy of `values`. The producer holds the tensor once from now on; the consumers may
+    /// use it.
     pub fn register<T: Element>(
         &self,
         name: &str,
@@ -33,8 +34,8 @@ impl Store {
         self.enter(&[(name, &tensor)], producer, consumers)
     }
 
-    /// Registers a tensor without a copy. The name and `tensor` share their values, so writes through one are visible
-    /// through the other.
+    /// Registers a tensor without a copy. The named tensor and `tensor` share their values, so a write to either of
+    /// them changes both.
     pub fn register_tensor(
         &self,
         name: &str,
@@ -59,8 +60,8 @@ impl Store {
         tensor.reshape(tensor.shape().lengths()).map_err(|problem| StoreError::of(name, problem))
     }
 
-    /// Lets more models use a tensor, on behalf of `from`, which must be allowed to use it. Returns the number of
-    /// models that were added.
+    /// Lets more models use a tensor, on behalf of `from`, which must itself be allowed to use the tensor. Returns the
+    /// number of models that were added.
     pub fn share(&self, name: &str, from: &str, to: &[&str]) -> Result<usize, StoreError> {
         let new = self.books()?.ledger.share(name, from, to)?;
         self.say(|| format!("`{name}` is shared by {from} with {}", to.join(", ")));
@@ -73,7 +74,7 @@ impl Store {
     }
 
     /// Removes one hold. Returns the number of holds that the model has left. When no model holds the tensor any more,
-    /// it is freed after the grace period, which is zero by default.
+    /// the tensor is freed after the grace period, which is zero by default.
     pub fn release(&self, name: &str, model: &str) -> Result<u64, StoreError> {
         let now = self.now();
         let (left, freed) = {
@@ -115,7 +116,7 @@ impl Store {
     }
 
     /// Registers a part of a tensor under a name of its own: `size` values from `offset` on, by default all values that
-    /// follow. Nothing is copied. The memory lives until both names are removed.
+    /// follow. Nothing is copied. The memory lives until the part and the whole tensor are both removed.
     pub fn view(
         &self,
         (name, model): Named<'_>,
@@ -130,8 +131,8 @@ impl Store {
         Ok(view.to_owned())
     }
 
-    /// Replaces the tensor under a name. Only its producer may do this. Consumers, holds and the pin stay. Views and
-    /// leases of the old tensor keep the old values.
+    /// Replaces the tensor under a name. Only the producer of the tensor may do this. Consumers, holds and the pin
+    /// stay. Views and leases of the old tensor keep the old values.
     pub fn replace(&self, name: &str, model: &str, tensor: &Tensor) -> Result<(), StoreError> {
         let own = self.own("replace", name, tensor)?;
         let now = self.now();
@@ -146,8 +147,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a tensor regardless of the grace period. Only its producer may do this. Fails if other models hold the
-    /// tensor, or if it is leased or pinned.
+    /// Removes a tensor regardless of the grace period. Only the producer of the tensor may do this. Fails if other
+    /// models hold the tensor, or if it is leased or pinned.
     pub fn unregister(&self, name: &str, model: &str) -> Result<(), StoreError> {
         let freed = {
             let mut books = self.books()?;
@@ -171,7 +172,7 @@ impl Store {
         Ok(self.books()?.ledger.held(name, model))
     }
 
-    /// Registers tensors under their names, all or none.
+    /// Registers either all of these tensors under their names, or none.
     pub(super) fn enter(
         &self,
         tensors: &[(&str, &Tensor)],
@@ -204,7 +205,7 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses invalid or taken names before anything is computed for them.
+    /// Refuses invalid or taken names of results before the results are computed.
     pub(super) fn expect_free(&self, names: &[&str]) -> Result<(), StoreError> {
         let books = self.books()?;
         for name in names {
@@ -217,7 +218,7 @@ impl Store {
         Ok(())
     }
 
-    /// The store's own handle to a tensor, which must belong to its context.
+    /// The store's own handle to a tensor, which must belong to the store's context.
     pub(super) fn own(&self, op: &'static str, name: &str, tensor: &Tensor) -> Result<Tensor, StoreError> {
         tensor.check(op).map_err(|problem| StoreError::of(name, problem))?;
         if !self.context()?.is(tensor.context()) {
@@ -226,7 +227,7 @@ impl Store {
         Ok(tensor.apart())
     }
 
-    /// Reports the freed tensors. The caller drops them after the books are unlocked.
+    /// Reports the freed tensors. The caller drops these tensors after the books are unlocked.
     pub(super) fn say_freed(&self, freed: &[Freed<LeaseOwner<Tensor>>]) {
         for Freed { name, memory, last_of_its_memory, .. } in freed {
             let of = if *last_of_its_memory { "with its memory of" } else { "but other names still use its memory of" };

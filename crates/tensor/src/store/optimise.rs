@@ -24,7 +24,8 @@ use crate::ops::tensor::Tensor;
 pub struct Optimised {
     /// Names that were removed because no model held them.
     pub freed: usize,
-    /// Bytes of the freed memory on both sides. Memory that another registered tensor uses stays and is not counted.
+    /// Bytes of the freed memory, on both sides together. Memory that another registered tensor uses stays and is not
+    /// counted.
     pub freed_bytes: u64,
     /// The number of memories moved to the host.
     pub moved: usize,
@@ -32,20 +33,20 @@ pub struct Optimised {
     pub moved_bytes: u64,
     /// Bytes of host copies that were freed because the device has the same values.
     pub spare_bytes: u64,
-    /// Bytes of pooled memory, on both sides, returned to the system.
+    /// Bytes of pooled memory that were returned to the system, on both sides together.
     pub trimmed_bytes: u64,
     /// The number of memories that stay on the device.
     pub kept: usize,
     pub kept_bytes: u64,
     /// Memories that stay on the device because they are leased or pinned. Part of `kept`.
     pub exempt: usize,
-    /// Memories that could not be moved, each with a name of a tensor in it and the error. These memories are
-    /// unchanged.
+    /// Memories that could not be moved, each with the error and the name of a tensor in that memory. These memories
+    /// are unchanged.
     pub failed: Vec<(String, TensorError)>,
 }
 
 /// A memory with registered tensors in it.
-#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "without a device nothing leaves it"))]
+#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "without a device, no memory moves"))]
 struct NamedMemory {
     name: String,
     tensor: Tensor,
@@ -139,11 +140,12 @@ impl Store {
     }
 
     #[cfg(target_arch = "wasm32")]
-    #[expect(clippy::unused_self, reason = "there is no device to leave")]
+    #[expect(clippy::unused_self, reason = "without a device, no memory moves")]
     fn leave_the_device(&self, _: &[NamedMemory], _: &mut Optimised) {}
 
-    /// Moves one memory to the host, unless a tensor in it was leased or pinned since. This is checked while the values
-    /// are locked, and taking a lease waits for that lock. Therefore no memory moves while it is leased.
+    /// Moves one memory to the host, unless a tensor in that memory was leased or pinned in the meantime. Leases and
+    /// pins are checked while the values are locked, and taking a lease waits for that lock. Therefore no memory moves
+    /// while it is leased.
     #[cfg(not(target_arch = "wasm32"))]
     fn leave(&self, place: &NamedMemory) -> Result<u64, TensorError> {
         let tag = place.tensor.memory_id();
@@ -192,7 +194,7 @@ fn is_exempt(books: &StoreBooks, tag: u64) -> bool {
     ledger.names().filter(in_it).any(|name| ledger.is_pinned(name) || leases(name) > 0)
 }
 
-/// Gives pooled memory back to the system. Returns the number of bytes.
+/// Gives pooled memory back to the system. Returns the number of returned bytes.
 fn trim(context: &Context) -> u64 {
     let taken = || {
         #[cfg(not(target_arch = "wasm32"))]

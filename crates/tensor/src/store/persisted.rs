@@ -22,9 +22,9 @@ use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 use crate::store::files::{FileTensor, PutOutcome, TensorBytes, TensorFile, mark_of};
 
-/// The maximum number of bytes that are read before they are uploaded. From the file to staging, 256 MB took 30 ms of
-/// CPU time in parts of 1 MB or 4 MB, and 69 ms in parts of 32 MB, which do not fit a cache. Each part is a submission,
-/// so 4 MB are better than 1 MB.
+/// The maximum number of bytes that are read before they are uploaded. Copying 256 MB from the file to staging took 30
+/// ms of CPU time in parts of 1 MB or 4 MB, and 69 ms in parts of 32 MB, which do not fit a cache. Each part is a
+/// submission, so 4 MB are better than 1 MB.
 const PART_BYTES: usize = 4 << 20;
 
 /// The result of [`Store::persist_all`].
@@ -35,7 +35,7 @@ pub struct Persisted {
     pub file_bytes: u64,
     /// Tensors whose files were removed to stay within the quota.
     pub evicted: Vec<String>,
-    /// Tensors that could not be written, and why. All other tensors were written.
+    /// Tensors that could not be written, each with the reason. All other tensors were written.
     pub failed: Vec<(String, StoreError)>,
 }
 
@@ -44,9 +44,9 @@ pub struct Persisted {
 pub struct Restored {
     /// The names that were registered.
     pub tensors: Vec<String>,
-    /// Bytes of the values of these tensors.
+    /// Bytes of the values of the registered tensors.
     pub bytes: u64,
-    /// Tensors that could not be registered, and why, for example because the name is taken.
+    /// Tensors that could not be registered, each with the reason, for example that the name is taken.
     pub failed: Vec<(String, StoreError)>,
 }
 

@@ -1,9 +1,10 @@
-//! Moving a store to another device or to the host, also after its device was lost. The caller chooses the device.
+//! Moving the tensors of a store to another device or to the host, also after the old device was lost. The caller
+//! chooses the device.
 //!
 //! Invariants: a tensor with values on either side keeps its newest values. Otherwise its values are restored from
 //! files. If several files overlap, the file that missed the fewest writes wins. The result states for each name
-//! whether its file had the last write. If a tensor has neither values nor a file, every use of it returns an error
-//! with its name; other tensors are unaffected.
+//! whether the file had the last write. If a tensor has neither values nor a file, every use of that tensor returns an
+//! error with the tensor's name; other tensors are unaffected.
 
 use std::collections::BTreeMap;
 
@@ -27,14 +28,14 @@ pub struct StoreRecovery {
 /// The values that a tensor has after [`Store::recover`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TensorRecovery {
-    /// The newest values, from the host, or from the old device if that still worked.
+    /// The newest values, from the host, or from the old device if the old device still worked.
     Kept,
     /// The newest values, from the file of this tensor or of another tensor in the same memory. The memory was not
     /// written after these values were persisted or loaded.
     FromFile,
     /// Values that may be older than the newest, from the file of this tensor or of another tensor in the same memory.
-    /// Later writes are lost. For a view, writes anywhere in its memory count. Parts of the tensor may come from newer
-    /// files; `writes_since` is about the oldest part.
+    /// Later writes are lost. For a view, writes anywhere in the view's memory count. Parts of the tensor may come from
+    /// newer files; `writes_since` is about the oldest part.
     FromOlderFile {
         /// The number of lost writes. `None` if that number is unknown, because the file was written before this store
         /// existed or by another process.
@@ -45,12 +46,12 @@ pub enum TensorRecovery {
 }
 
 impl StoreRecovery {
-    /// Names that have their newest values.
+    /// Names of tensors that have their newest values.
     pub fn current(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::Kept | TensorRecovery::FromFile))
     }
 
-    /// Names whose values come from a file that may be older than the last write.
+    /// Names of tensors whose values come from a file that may be older than the last write.
     pub fn older(&self) -> impl Iterator<Item = &str> {
         self.named(|recovery| matches!(recovery, TensorRecovery::FromOlderFile { .. }))
     }
@@ -66,9 +67,9 @@ impl StoreRecovery {
 
 impl Store {
     /// Moves all tensors of the store's context to a device, or to the host, and keeps their values. If the old device
-    /// was lost, values that only it had are restored from the folder; without a file they are lost. The result states
-    /// for each tensor where its values come from, and whether they are the newest. Writes by the caller's own GPU code
-    /// count only if [`Tensor::was_written`] was called.
+    /// was lost, values that only that device had are restored from the folder. Values without a file are lost. The
+    /// result states for each tensor where the values come from, and whether they are the newest. Writes by the
+    /// caller's own GPU code count only if [`Tensor::was_written`] was called.
     pub fn recover(&self, new_device: Option<&Device>) -> Result<StoreRecovery, StoreError> {
         let context = self.context()?;
         context.move_to(new_device)?;
@@ -108,9 +109,9 @@ impl Store {
     }
 
     /// Restores a memory in place from files, so that every tensor in it works again. The base is a file that covers
-    /// the whole memory. If there are several such files, it is the one that missed the fewest writes. Files of parts
-    /// of the memory that missed even fewer writes go on top. Returns `None` if no file has the whole memory, or if
-    /// another thread restored or wrote the memory first.
+    /// the whole memory. If there are several such files, the base is the readable file that missed the fewest writes.
+    /// Files of parts of the memory go on top if they missed even fewer writes. Returns `None` if no file has the whole
+    /// memory, or if another thread restored or wrote the memory first.
     fn restore_memory(&self, names: &[&(String, Tensor)]) -> Option<Layers> {
         let storage = names.first()?.1.storage();
         let mut files: Vec<Candidate<'_>> =
@@ -124,7 +125,8 @@ impl Store {
             .find_map(|(at, file)| Some((at, file.read()?)))?;
         let mut layers = Layers::over(storage.bytes(), files[at].missed);
         let mut used = vec![&files[at]];
-        // Files before `at` missed fewer writes. The file that missed the fewest goes last, on top.
+        // Files before `at` missed as many writes as the base, or fewer. The file that missed the fewest goes last, on
+        // top.
         for file in files[..at].iter().rev().filter(|file| age(file.missed) < age(files[at].missed)) {
             // If a part cannot be read, the older values stay.
             let Some(part) = file.read() else { continue };
@@ -133,7 +135,8 @@ impl Store {
             layers.add((start, end), file.missed);
             used.push(file);
         }
-        // Restoring counts as a write. No other write can come before it, because lost values cannot be written.
+        // Restoring counts as a write. No other write can come before the restoring write, because lost values cannot
+        // be written.
         let write = storage.writes() + 1;
         if !storage.restore(block) {
             return None;
@@ -150,7 +153,8 @@ impl Store {
         Some(Candidate { missed: self.writes_since(name, tensor, &file), name, tensor, file })
     }
 
-    /// Restores a tensor that was a part of a lost memory from its own file. The tensor gets a memory of its own.
+    /// Takes a tensor that was in a lost memory, and restores it from its own file into a new memory, which only this
+    /// tensor uses.
     fn restore_apart(&self, name: &str, tensor: &Tensor) -> Result<TensorRecovery, StoreError> {
         let Some(file) = self.file_of(name, tensor)? else {
             return check_there(name, tensor).map(|()| TensorRecovery::Kept);
@@ -168,7 +172,7 @@ impl Store {
         Ok(from_file(writes_since))
     }
 
-    /// Notes that the file has the tensor's values from this write on.
+    /// Notes that the file has the tensor's values as of the write with this number.
     fn note_restored(&self, name: &str, tensor: &Tensor, write: u64, file: &TensorFile) {
         if let Some(mark) = mark_of(file) {
             self.note_filed(name, tensor, write, mark);

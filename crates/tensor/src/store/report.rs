@@ -28,7 +28,7 @@ pub struct TensorReport {
     pub bytes: u64,
     /// Bytes of the memory that the tensor is in.
     pub memory: BothSides,
-    /// Identifies that memory. Tensors in the same memory have the same id.
+    /// Identifies the memory that the tensor is in. Tensors in the same memory have the same id.
     pub memory_id: u64,
     /// The sides that have the tensor's newest values.
     pub location: Location,
@@ -123,7 +123,7 @@ impl Store {
         })
     }
 
-    /// The saving by sharing, over all memory held now.
+    /// The saving by sharing, over all memory that models hold now.
     pub fn saving(&self) -> Result<MemorySaving, StoreError> {
         Ok(self.books()?.ledger.saving())
     }

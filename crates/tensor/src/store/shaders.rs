@@ -1,7 +1,8 @@
 //! Users' shaders on named tensors. Shaders are registered by name; their inputs and results are named tensors. The
-//! module `ops::own` checks and runs them.
+//! module `ops::own` checks and runs the shaders.
 //!
-//! Invariants: a registered shader compiles. Results are registered all or none, in the order of their declaration.
+//! Invariants: a registered shader compiles. Either all results are registered, in the order of their declaration, or
+//! none.
 
 use std::collections::btree_map::Entry;
 
@@ -21,13 +22,13 @@ pub struct ShaderRun<'a> {
     pub outputs: &'a [(&'a str, &'a str, &'a [usize])],
     /// Values of the members of the uniform.
     pub params: &'a [(&'a str, ParamValue)],
-    /// The number of workgroups on each axis. Defaults to as many as cover the longest output.
+    /// The number of workgroups on each axis. Defaults to as many workgroups as cover the longest output.
     pub grid: Option<[u32; 3]>,
 }
 
 impl Store {
-    /// Checks and compiles a compute shader, then registers it under a name. Inputs and outputs are variables of the
-    /// shader's text with their types, in the order of their bindings.
+    /// Checks and compiles a compute shader, then registers it under a name. `inputs` and `outputs` list variables of
+    /// the shader's text with their types, in the order of their bindings.
     pub fn register_shader(
         &self,
         name: &str,

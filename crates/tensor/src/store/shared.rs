@@ -1,8 +1,8 @@
 //! The store itself: its context, its books behind one lock, and its disposal.
 //!
-//! While a thread has the lock of the books, it may take only the slots of leases. Nothing is moved or computed while
-//! the books are locked, and no tensor is dropped, because dropping takes the tensor's own lock. The module header of
-//! `store` has the lock order.
+//! While a thread has the lock of the books, it may take no other lock than those of the slots of leases. Nothing is
+//! moved or computed while the books are locked, and no tensor is dropped, because dropping takes the tensor's own
+//! lock. The module header of `store` has the lock order.
 //!
 //! Invariants: a disposed store holds no tensors, and calls that can fail return an error. The background thread ends
 //! with the store.
@@ -184,7 +184,7 @@ impl Store {
         self.parts().folder.as_ref().ok_or(StoreError::NoFolder { op })
     }
 
-    /// The time for the ledger. Callers read it before they lock the books.
+    /// The time for the ledger. Callers read the time before they lock the books.
     pub(super) fn now(&self) -> Duration {
         (self.parts().settings.clock)()
     }
@@ -209,8 +209,8 @@ impl WeakStore {
     }
 }
 
-/// A handle to a tensor in the books. It is cloned through a lease that ends at once. The end of that lease never drops
-/// the tensor, because the owner in the books is still open.
+/// A handle to a tensor in the books. The handle is cloned through a lease that ends at once. The end of that lease
+/// never drops the tensor, because the owner in the books is still open.
 pub(super) fn peek(held: &LeaseOwner<Tensor>) -> Tensor {
     Tensor::clone(&held.lease().expect("an owner in the books is open"))
 }

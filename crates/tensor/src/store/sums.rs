@@ -45,13 +45,13 @@ impl<T> Ledger<T> {
         bytes_once(self.records.values().filter(|record| record.held_by(model) > 0))
     }
 
-    /// Memory that only this model holds. It becomes idle when the model releases everything.
+    /// Memory that only this model holds. This memory becomes idle when the model releases everything.
     pub fn bytes_of_model_alone(&self, model: &str) -> u64 {
         let held = bytes_once(self.records.values().filter(|record| record.holds() > 0));
         held - bytes_once(self.records.values().filter(|record| record.holders().any(|other| other != model)))
     }
 
-    /// The saving by sharing, over all memory held now.
+    /// The saving by sharing, over all memory that models hold now.
     pub fn saving(&self) -> MemorySaving {
         let shared_bytes = bytes_once(self.records.values().filter(|record| record.holds() > 0));
         let separate_bytes = self.models().iter().map(|model| self.bytes_of_model(model)).sum();

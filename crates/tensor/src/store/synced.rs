@@ -30,8 +30,8 @@ pub struct Synced {
 
 impl Store {
     /// Copies the newest values of a tensor in the given direction. If the target already has the newest values,
-    /// nothing is copied, even if the source has older ones. Without a device, nothing is copied either. For a view,
-    /// the whole memory that it is in is copied.
+    /// nothing is copied, even if the values of the source are older. Without a device, nothing is copied either. For a
+    /// view, the whole memory of the view is copied.
     pub fn synchronize(&self, name: &str, model: &str, direction: SyncDirection) -> Result<Synced, StoreError> {
         let lease = self.lease(name, model)?;
         #[cfg(not(target_arch = "wasm32"))]

@@ -1,23 +1,25 @@
-//! Setting files aside to make room for a new file. A file that is set aside is renamed; it is removed after the new
-//! file has its final name.
+//! Setting files aside to make room for a new file. A file that is set aside is renamed; the renamed file is removed
+//! after the new file has its final name.
 //!
-//! Invariants: a file that was set aside is removed if the new file gets its final name; otherwise it gets its own name
-//! back. If the process is killed in between, the next writer cannot know whether the new file had its final name. It
-//! therefore restores all files that were set aside, and the folder may be over its quota until the next put. Files
-//! that cannot be renamed or removed stay aside, and the next writer tries again.
+//! Invariants: a file that was set aside is removed if the new file gets its final name; otherwise the file that was
+//! set aside gets its old name back. If the process is killed in between, the next process that writes to the folder,
+//! the next writer, cannot know whether the new file had its final name. The next writer therefore restores all files
+//! that were set aside, and the folder may be over its quota until the next put. Files that cannot be renamed or
+//! removed stay aside, and the next writer tries again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file_name;
 
-/// Starts the name of a file that is set aside. The prefix is repeated if a directory already has the resulting name.
+/// The prefix of the name of a file that is set aside. The prefix is repeated if a directory already has the resulting
+/// name.
 const PREFIX: &str = ".aside-";
-/// The maximum number of prefixes. File systems accept names of 255 bytes, and a tensor's file name has up to 214
-/// bytes.
+/// The maximum number of prefixes of one name. File systems accept names of 255 bytes, and a tensor's file name has up
+/// to 214 bytes.
 const MAX_PREFIXES: usize = 5;
 
-/// Files that are set aside. Dropping this restores their names.
+/// Files that are set aside. Dropping this value restores the old names of the files.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     moved: Vec<(PathBuf, PathBuf)>,

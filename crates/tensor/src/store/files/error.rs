@@ -34,13 +34,13 @@ pub enum FileError {
         path.display()
     )]
     Shortened { path: PathBuf, end: u64, had: u64, has: u64 },
-    #[error("`{}` has no tensor `{name}`; it has {has}", path.display())]
+    #[error("`{}` has no tensor `{name}`; it has {has} others", path.display())]
     NoSuchTensor { path: PathBuf, name: String, has: usize },
     #[error("`{name}` in `{}` is {kind}, which tensors do not have; {way_out}", path.display())]
     ForeignType { path: PathBuf, name: String, kind: String, way_out: &'static str },
     #[error("`{name}` in `{}`: {problem}", path.display())]
     Shape { path: PathBuf, name: String, problem: Box<TensorError> },
-    #[error("bytes {start} to {end} of `{name}` in `{}` are out of range; it has {has}", path.display())]
+    #[error("bytes {start} to {end} of `{name}` in `{}` are out of range; the tensor has {has} bytes", path.display())]
     OutOfRange { path: PathBuf, name: String, start: u64, end: u64, has: u64 },
     /// The values to write do not match the type and shape.
     #[error("`{name}` is {dtype} of {shape}, which needs {wants} bytes, not {has}")]
@@ -62,7 +62,7 @@ pub enum FileError {
     /// Files that should be removed to make room cannot be removed.
     #[error(
         "the file of `{name}` needs {needed_bytes} bytes; the folder `{}` has a quota of {quota_bytes}, and \
-         {stuck_bytes} bytes in it cannot be removed; check which other programs use it",
+         {stuck_bytes} bytes in it cannot be removed; check which other programs use the folder",
         path.display()
     )]
     NoRoom { path: PathBuf, name: String, needed_bytes: u64, quota_bytes: u64, stuck_bytes: u64 },

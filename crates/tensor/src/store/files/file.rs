@@ -1,11 +1,11 @@
 //! Reading a safetensors file.
 //!
-//! A [`TensorFile`] has the open file (or its bytes) and the header, which is checked when the file is opened. An open
-//! file keeps no values in memory: callers read as much of a tensor as they have room for.
+//! A [`TensorFile`] has the open file (or the bytes of the file) and the header. The header is checked when the file is
+//! opened. An open file keeps no values in memory: callers read as much of a tensor as they have room for.
 //!
-//! Invariants: a file that opens is complete. If it is truncated later, reading it returns an error with both sizes.
-//! Types and shapes that tensors do not support are refused only when such a tensor is requested, so the other tensors
-//! in the file can be read.
+//! Invariants: a file that opens is complete. If the file is truncated later, reading returns an error with the old and
+//! the new size. Types and shapes that tensors do not support are refused only when such a tensor is requested, so the
+//! other tensors in the file can be read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -57,7 +57,7 @@ enum FileBytes {
     Copied(Vec<u8>),
 }
 
-/// The reason why a header cannot be read: an error of the file, or an error in its content.
+/// The reason why a header cannot be read: an error in accessing the file, or an error in the content of the file.
 enum HeaderReadError {
     File(FileError),
     Header(HeaderError),
@@ -210,7 +210,8 @@ impl<'a> FileTensor<'a> {
         Ok(values)
     }
 
-    /// Reads a part of the values, from a byte offset on. Returns an error with both sizes if the file was truncated.
+    /// Reads a part of the values, from a byte offset on. If the file was truncated, returns an error with the old and
+    /// the new size.
     pub fn read_at(&self, start: u64, into: &mut [u8]) -> Result<(), FileError> {
         let (has, end) = (self.bytes(), start.saturating_add(into.len() as u64));
         if end > has {

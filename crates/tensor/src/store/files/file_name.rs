@@ -1,4 +1,4 @@
-//! Mapping tensor names to file names, and back to tensor names unless they were shortened.
+//! Mapping tensor names to file names, and file names back to tensor names unless the names were shortened.
 //!
 //! Invariants: different tensor names have different file names, also on case-insensitive disks, unless they are
 //! shortened. File names contain only characters that are safe on every system. A shortened name ends in a hash of the
@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-/// Starts every file name, so that no file name is one that a system reserves (`con`, `..`).
+/// The prefix of every file name, so that no file name equals a name that a system reserves (`con`, `..`).
 const PREFIX: &str = "t-";
 const SUFFIX: &str = ".safetensors";
 /// The maximum length between prefix and suffix. File systems accept 255 bytes.
@@ -31,7 +31,7 @@ pub(super) fn encoded(name: &str) -> String {
     format!("{PREFIX}{plain}{SUFFIX}")
 }
 
-/// True for names with our prefix and suffix.
+/// True for file names with this prefix and suffix.
 pub(super) fn is_ours(file: &str) -> bool {
     inner(file).is_some()
 }

@@ -4,7 +4,7 @@
 //! valid even if the file is replaced or removed.
 //!
 //! Invariants: after a put, the files are within the quota. A replaced tensor counts once. A failed put evicts no
-//! tensor: files that make room are set aside, and removed only after the new file has its name. A process killed
+//! tensor: files that make room are set aside, and removed only after the new file has its final name. A process killed
 //! during a put may leave the folder over its quota until the next put. The old files stay while a new file is written,
 //! so the disk needs room for the quota and one tensor.
 //!
@@ -37,7 +37,7 @@ pub struct TensorFolder {
     /// Held while writing. The mutex excludes other threads of this process, and the lock on the file excludes other
     /// processes.
     lock: Mutex<File>,
-    /// The latest use known to this process.
+    /// The time of the latest use that this process knows of.
     newest: Mutex<SystemTime>,
 }
 
@@ -45,7 +45,8 @@ pub struct TensorFolder {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PutOutcome {
     pub file_bytes: u64,
-    /// Evicted tensors, least recently used first. Unreadable files are listed by path.
+    /// Evicted tensors, least recently used first. If the file name is shortened and the file is unreadable, the
+    /// tensor's name is unknown, and the list has the path instead.
     pub evicted: Vec<String>,
     /// Identifies this put among the puts of all processes. The mark is stored in the file's metadata under `put`.
     pub mark: String,
@@ -81,7 +82,8 @@ pub struct Listing {
 }
 
 impl TensorFolder {
-    /// Opens a folder, and creates it if it does not exist. A smaller quota than before takes effect with the next put.
+    /// Opens a folder, and creates the folder if it does not exist. A smaller quota than before takes effect with the
+    /// next put.
     pub fn open(path: impl Into<PathBuf>, quota_bytes: u64) -> Result<TensorFolder, FileError> {
         let path = path.into();
         fs::create_dir_all(&path).map_err(|error| FileError::system("made", &path, &error))?;
@@ -105,7 +107,7 @@ impl TensorFolder {
         self.quota_bytes
     }
 
-    /// Stores a tensor, replaces the file that it had, and evicts other tensors until all files fit. Returns after the
+    /// Stores a tensor, replaces the tensor's old file, and evicts other tensors until all files fit. Returns after the
     /// data is on disk. Waiting for the disk takes most of the time: a put of 4 kB takes 11 ms, and a get takes 0.05
     /// ms.
     pub fn put(&self, tensor: &TensorBytes<'_>) -> Result<PutOutcome, FileError> {
@@ -131,7 +133,7 @@ impl TensorFolder {
         settle(&temporary, Some(self.use_after(shelf.newest()))).map_err(failed)?;
         shelf.places.retain(|place| place.path != path);
         let (aside, evicted) = self.make_room(&shelf, tensor.name, needed_bytes)?;
-        // The commit point: before it nothing is removed; after it only the sync to disk can fail.
+        // The commit point: before this line nothing is removed; after this line only the sync to disk can fail.
         temporary.persist(&path).map_err(|refused| failed(refused.into()))?;
         aside.remove();
         sync_folder_of(&path).map_err(failed)?;
@@ -153,12 +155,12 @@ impl TensorFolder {
         Ok(Some(file))
     }
 
-    /// Removes a tensor, readable or not. Returns whether it existed.
+    /// Removes a tensor, whether or not its file is readable. Returns whether the tensor existed.
     pub fn remove(&self, name: &str) -> Result<bool, FileError> {
         let path = self.place(name);
         let _turn = self.turn()?;
-        // A killed process may have set the file aside. `tidy` restores it, so that it is removed below and does not
-        // reappear later.
+        // A killed process may have set the file aside. `tidy` restores it, so that the file is removed below and does
+        // not reappear later.
         self.tidy()?;
         match open_as(&path, name) {
             Err(FileError::NotThere { .. }) => Ok(false),
@@ -167,8 +169,8 @@ impl TensorFolder {
         }
     }
 
-    /// Removes all files that are not valid tensors of this folder, and returns their descriptions. Files that the
-    /// system refuses to read stay, because they may be intact.
+    /// Removes all files that are not valid tensors of this folder, and returns a description of each of these files.
+    /// Files that the system refuses to read stay, because they may be intact.
     pub fn remove_corrupt(&self) -> Result<Vec<CorruptFile>, FileError> {
         let _turn = self.turn()?;
         self.tidy()?;
@@ -261,7 +263,8 @@ impl TensorFolder {
 /// The metadata key of a file's mark.
 const MARK: &str = "put";
 
-/// A mark that no other put has. It consists of the time, the process and a counter, and has a constant length.
+/// A mark that no other put has. The mark consists of the time, the process id and a counter, and has a constant
+/// length.
 fn new_mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -320,7 +323,7 @@ fn named(path: &Path) -> Option<String> {
     decoded(path.file_name()?.to_str()?)
 }
 
-/// Removes a file. Returns whether it existed.
+/// Removes a file. Returns whether the file existed.
 fn remove(path: &Path) -> Result<bool, FileError> {
     match fs::remove_file(path).map_err(|error| FileError::system("removed", path, &error)) {
         Ok(()) => Ok(true),

@@ -1,11 +1,11 @@
-//! The header of a safetensors file: reading, checking and writing it.
+//! The header of a safetensors file: reading, checking and writing.
 //!
 //! The format: eight bytes of length, then JSON of that length, then the values without gaps. The JSON is an object of
 //! `name: {dtype, shape, data_offsets}`, with an optional `__metadata__`. In this module, types are names and shapes
 //! are lists; the module `file` converts them to the types and shapes of tensors.
 //!
 //! Invariants: in a header that was read, every tensor is inside the file, no two tensors overlap, and every byte after
-//! the header belongs to a tensor. If the type of a tensor is known, its shape matches its length in bytes.
+//! the header belongs to a tensor. If the type of a tensor is known, the type and the shape match the length in bytes.
 //!
 //! The text is read with `serde_json` and not with the `safetensors` crate (0.8.0), which the tests use for comparison.
 //! That crate accepts duplicate names, reports an unknown type as bad JSON, and lets sums of the offsets in a hostile
@@ -25,7 +25,7 @@ pub(super) const LENGTH_BYTES: usize = 8;
 pub(super) const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// The key in the header that is not a tensor.
 pub(super) const METADATA: &str = "__metadata__";
-/// The maximum number of axes, more than any real file has. Bounds the length of the lists in a header.
+/// The maximum number of axes, more than any real file has. This bounds the length of the lists in a header.
 const MAX_AXES: usize = 64;
 
 /// The reason why a file is not valid safetensors.
@@ -33,12 +33,14 @@ const MAX_AXES: usize = 64;
 pub enum HeaderError {
     #[error("it has {has} bytes, too few for the length (8 bytes) and the header of a safetensors file")]
     TooShort { has: u64 },
-    #[error("header length {says} exceeds the {has} bytes that follow: it is truncated, or not a safetensors file")]
+    #[error(
+        "header length {says} exceeds the {has} bytes that follow: the file is truncated, or not a safetensors file"
+    )]
     HeaderBeyondEnd { says: u64, has: u64 },
-    #[error("header length {says} exceeds the limit of {most} bytes: it is not a safetensors file")]
+    #[error("header length {says} exceeds the limit of {most} bytes: this is not a safetensors file")]
     HeaderTooLong { says: u64, most: u64 },
     /// The header is not UTF-8.
-    #[error("its header is not UTF-8 at byte {at}: it is not a safetensors file")]
+    #[error("its header is not UTF-8 at byte {at}: this is not a safetensors file")]
     NotText { at: usize },
     /// The header is not JSON, or not of the right structure.
     #[error("byte {at} of its header: {problem}")]
@@ -54,7 +56,7 @@ pub enum HeaderError {
     Twice { name: String },
     #[error("`{name}` starts at byte {start}, after its end at {end}")]
     Backwards { name: String, start: u64, end: u64 },
-    #[error("`{name}` ends at byte {end}, but the file has {has} bytes of values: it is truncated")]
+    #[error("`{name}` ends at byte {end}, but the file has {has} bytes of values: the file is truncated")]
     BeyondEnd { name: String, end: u64, has: u64 },
     #[error("`{name}` starts at byte {start}, before `{before}` ends at {end}")]
     Overlap { name: String, start: u64, before: String, end: u64 },
@@ -110,7 +112,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The encoded header, with its length first. Padded so that the values start at a multiple of 8.
+    /// The encoded header, preceded by its length and padded so that the values start at a multiple of 8.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let text = serde_json::to_vec(self).expect("maps of strings and numbers are JSON");
         let length = text.len().next_multiple_of(LENGTH_BYTES);
@@ -194,8 +196,8 @@ fn read_object(text: &str) -> Result<Header, HeaderError> {
     header.map_err(|error| refused.unwrap_or_else(|| not_json(text, &error)))
 }
 
-/// Converts an error of `serde_json`. Its line and column become an offset into the header: that of the unexpected
-/// byte, or of the end of a value of the wrong type.
+/// Converts an error of `serde_json`. The line and column of the error become an offset into the header. The byte at
+/// that offset is the unexpected byte, or the end of a value of the wrong type.
 fn not_json(text: &str, error: &serde_json::Error) -> HeaderError {
     let unread = usize::from(error.is_syntax() && error.column() > 0);
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));

@@ -1,4 +1,4 @@
-//! Type names in files, their sizes, and advice for types that tensors do not have.
+//! The types in files with their names and sizes, and advice for types that tensors do not have.
 //!
 //! Every tensor type has a name in files. An unknown name does not prevent reading the other tensors of a file.
 

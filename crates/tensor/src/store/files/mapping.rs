@@ -1,13 +1,13 @@
 //! Memory-mapped files, for callers that can promise that the file is not truncated.
 //!
-//! Stores and folders do not map files; they read them (`positioned`). The mapped bytes stay valid as long as the
+//! Stores and folders do not map files; they read files (`positioned`). The mapped bytes stay valid as long as the
 //! mapping exists, even if the file is renamed or removed.
 //!
-//! Reading costs little if values are copied anyway, as they are on their way to a device. From the system's cache to
-//! 32 MB of staging, 256 MB took 25 ms of CPU time through a mapping. Reading took 30 ms in parts of 1 or 4 MB, and 69
-//! ms in parts of 32 MB, which do not fit a cache. In return, if another program truncates the file, reading returns an
-//! error, while touching a mapping ends the process with SIGBUS. Locks do not help because they are advisory, and a
-//! check of the length is outdated at once.
+//! Reading costs little more than mapping if values are copied anyway, as on the way to a device. Copying 256 MB from
+//! the system's cache to 32 MB of staging took 25 ms of CPU time through a mapping. Reading the file instead took 30 ms
+//! in parts of 1 or 4 MB, and 69 ms in parts of 32 MB, which do not fit a cache. The advantage: if another program
+//! truncates the file, reading returns an error, while touching a mapping ends the process with SIGBUS. Locks do not
+//! help because they are advisory, and a check of the length is outdated at once.
 
 #![expect(
     unsafe_code,

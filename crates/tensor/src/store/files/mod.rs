@@ -5,7 +5,7 @@
 //! Invariants: a file is never changed in place, so a reader that has the file open still sees the old values after the
 //! file is replaced. A file under its final name is complete. Malformed content cannot cause a panic, nor an allocation
 //! of more than a few times the size of the header. If another program truncates an open file, reads return an error;
-//! only a file opened with `TensorFile::map` can then end the process.
+//! only access to a file that was opened with `TensorFile::map` can then end the process.
 
 mod aside;
 mod error;

@@ -1,4 +1,4 @@
-//! Reading a file at an offset, independent of its cursor, so that several readers can share one open file.
+//! Reading a file at an offset, independent of the file's cursor, so that several readers can share one open file.
 
 use std::fs::File;
 use std::io;

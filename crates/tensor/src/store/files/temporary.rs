@@ -1,7 +1,8 @@
-//! Names of unfinished files, and syncing them to disk. [`TemporaryFile`] creates, renames and removes them.
+//! The names of unfinished files, and syncing files to disk. [`TemporaryFile`] creates, renames and removes unfinished
+//! files.
 //!
-//! Invariant: a file gets its final name only after all of it is on disk. A [`TemporaryFile`] that is dropped before
-//! that removes its file.
+//! Invariant: a file gets its final name only after all of it is on disk. If a [`TemporaryFile`] is dropped earlier,
+//! the unfinished file is removed.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +13,8 @@ use vramp_files::TemporaryFile;
 
 /// The prefix of files that a folder's puts have not finished. A folder removes such files when it has the writer lock.
 pub(super) const OF_A_PUT: &str = ".unfinished-put-";
-/// The prefix of all other unfinished files. A folder leaves these, because their writer may still be running.
+/// The prefix of all other unfinished files. A folder leaves these files, because the process that writes them may
+/// still be running.
 pub(super) const OF_OTHERS: &str = ".unfinished-";
 
 /// Sets the modification time, if given, and waits until all of a file is on disk.

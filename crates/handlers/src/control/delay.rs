@@ -12,7 +12,7 @@ pub static ENTRY: Entry = Entry {
     // Every held frame takes memory from a pool: 3600 frames, two minutes at 30 fps, take 30 GB at 1080p.
     settings: &[
         Setting::int("frames", 0..=3600, "delay in frames"),
-        Setting::bool("keep-times", "output each frame under its own time, that many frames later").default("false"),
+        Setting::bool("keep-times", "output each frame under its own time, after the delay").default("false"),
     ],
     bare: Some("frames"),
     delay: Frames::Setting("frames"),

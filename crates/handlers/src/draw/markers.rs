@@ -1,4 +1,4 @@
-//! `markers`: draws squares in the corners and a border over them, to show that the whole frame arrives.
+//! `markers`: draws squares in the corners and a border over the squares, to show that the whole frame arrives.
 
 use vramp_kernels::pixel::markers::{self, MARKERS};
 use vramp_plan::Size;

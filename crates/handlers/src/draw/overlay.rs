@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The image. This is the maximum, for an image whose size cannot be read from its file.
+    // The bytes of the image. This is the maximum, which counts for an image whose size cannot be read from its file.
     small: Some(|_, _, _| 4 * MOST_PIXELS),
     ..Entry::FILTER
 };

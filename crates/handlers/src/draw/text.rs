@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("text"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The coverage of its glyphs.
+    // The coverage of the glyphs.
     small: Some(|settings, _, frame| coverage(settings, frame)),
     ..Entry::FILTER
 };

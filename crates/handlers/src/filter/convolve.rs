@@ -85,12 +85,13 @@ impl<'a> Settings<'a> {
             return Err("the divisor must not be 0; leave it out to divide by the sum of the weights".to_owned());
         }
         let weights: Vec<f64> = kernel.iter().map(|weight| weight / divisor).collect();
-        // If the sum of the weights overflows, the division makes all weights 0.
+        // A sum of weights that overflows is refused as the divisor, because dividing by infinity would make all
+        // weights 0.
         let fixed = divisor.is_finite().then(|| convolve::fixed(&weights, *bias)).flatten();
         fixed.ok_or_else(|| {
             format!(
                 "the kernel is too large for 32-bit fixed point: divided by {divisor}, the absolute values of its weights add \
-                 up to {}, the limit is {}; use a larger divisor",
+                 up to {}; the limit is {}; use a larger divisor",
                 kernel.iter().map(|weight| weight.abs()).sum::<f64>() / divisor.abs(),
                 convolve::most(*bias).floor()
             )
@@ -125,7 +126,8 @@ pub(super) fn weighing(weights: &[f64], bias: f64) -> Result<Worker, HandlerErro
     let fixed = convolve::fixed(weights, bias).ok_or_else(|| {
         let most = convolve::most(bias).floor();
         HandlerError::failed(format!(
-            "its weights are too large for 32-bit fixed point: their sum is limited to {most}"
+            "its weights are too large for 32-bit fixed point: the sum of their absolute values is limited to \
+             {most}"
         ))
     })?;
     Ok(worker(&fixed))

@@ -53,7 +53,7 @@ impl PixelHandler for Crop {
         if x + size.width > from.width || y + size.height > from.height {
             return Err(HandlerError::failed(format!(
                 "{size} at {x},{y} is not within the frame of {from}; choose x, y and size within {from}, or \
-                 put a `resize` before it"
+                 put a `resize` before `crop`"
             )));
         }
         give.part(&crop::pack(*x, *y), &[]);

@@ -255,7 +255,7 @@ fn crc(from: &mut ForwardBytes<'_, impl Read + Seek>, start: u64, end: u64) -> O
     Some(!sum == u32::from_be_bytes(from.read(end)?))
 }
 
-/// A file that is read mostly forwards; short skips keep the reader's buffer.
+/// A file that is read mostly forwards; a short skip does not discard the reader's buffer.
 struct ForwardBytes<'a, R> {
     from: &'a mut R,
     at: u64,

@@ -1,7 +1,8 @@
 //! `delay`: outputs the frame of N frames ago.
 //!
-//! For frame n the handler outputs the pixels of frame n - N with the number and time of frame n, and nothing for the
-//! first N frames. With `keep-times` every frame leaves N frames later under its own number and time.
+//! For frame n the handler outputs the pixels of frame n - N with the number and time of frame n. For the first N
+//! frames the handler outputs nothing. With `keep-times` every frame leaves N frames later under its own number and
+//! time.
 
 use vramp_plan::catalog::{Entry, Frames, Setting, When};
 

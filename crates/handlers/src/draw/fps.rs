@@ -23,7 +23,8 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// One large line ("FPS: 123.4") and three small ones ("dt: 12.3ms" and two of about twenty characters).
+/// Pixels of one large line ("FPS: 123.4") and three small lines: "dt: 12.3ms", and two lines of about twenty
+/// characters.
 fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let lines = line(10, 36.0, frame) + line(10, 18.0, frame) + 2.0 * line(20, 18.0, frame);
     lines.min(frame.pixels() as f64)

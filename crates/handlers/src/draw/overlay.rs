@@ -1,7 +1,7 @@
 //! `overlay`: draws an image file over every frame.
 //!
-//! The image is rotated as its EXIF data says, like in the source `image`, and not scaled. Frames keep their size;
-//! parts of the image outside of the frame are not drawn.
+//! As in the source `image`, the image is rotated as its EXIF data says. The image is not scaled. Frames keep their
+//! size; parts of the image outside of the frame are not drawn.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! for a graph, adds the files that the program itself uses, and refuses a run that would overwrite a file that the run
 //! reads, or write one file twice. Files are compared by what they are on the disk, not by name: links, hard links,
 //! relative paths, `/dev/stdout` and numbered names are resolved. The check opens nothing and changes nothing.
-//! `PipelineBuilder` runs the check before it opens anything, and the program runs it before sources are probed.
+//! `PipelineBuilder` runs the check before it opens anything, and the program runs the check before sources are probed.
 //!
 //! ```
 //! # use vramp_handlers::{registry, files::FileUse};

@@ -1,7 +1,7 @@
 //! `convolve`: a weighted sum of the 3x3, 5x5 or 7x7 square around each pixel.
 //!
 //! Alpha is kept. The kernel is not flipped: the first weight belongs to the top left pixel. Pixels beyond the border
-//! repeat the outermost ones. Weights of 0 cost nothing.
+//! repeat the outermost pixels. Weights of 0 cost nothing.
 
 use vramp_kernels::head::convolve;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Number of pixels read: those with a weight, and the centre, whose alpha is kept.
+/// Number of pixels read: the pixels whose weight is not 0, and the centre, whose alpha is kept.
 fn taps(settings: &catalog::SettingValues) -> u32 {
     let Some(kernel) = settings.numbers("kernel") else { return 9 };
     let weighed = |(at, weight): &(usize, &f64)| **weight != 0.0 || *at == kernel.len() / 2;

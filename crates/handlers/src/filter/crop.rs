@@ -47,7 +47,8 @@ impl PixelHandler for Crop {
         self.settings.size
     }
 
-    /// Checks the rectangle again: the plan has checked the first size, but later frames may have other sizes.
+    /// Checks the rectangle again: the plan has checked the size of the first frame, but later frames may have other
+    /// sizes.
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (Settings { x, y, size }, from) = (&self.settings, info.source);
         if x + size.width > from.width || y + size.height > from.height {

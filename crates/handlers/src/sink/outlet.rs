@@ -27,7 +27,9 @@ pub(super) enum OutletError {
     NoFolder { path: String, folder: String },
     #[error("`{path}` cannot be written: {error}; check its permissions, or choose another path")]
     Unwritable { path: String, error: io::Error },
-    #[error("standard output is a terminal, where frames cannot be written; pipe it to a program, or give a file")]
+    #[error(
+        "standard output is a terminal, where frames cannot be written; pipe the output to a program, or give a file"
+    )]
     Terminal,
     #[error("`{part}` was written and cannot be renamed to `{path}`: {error}; rename it by hand")]
     Rename { part: String, path: String, error: io::Error },

@@ -54,11 +54,11 @@ pub(super) enum FrameReadError {
     Directory { path: String },
     #[error("standard input cannot be read: {0}; pipe frames in, or give a file")]
     Standard(io::Error),
-    #[error("{name}, frame {frame}, byte {at}: {error}; check that its disk is available")]
+    #[error("{name}, frame {frame}, byte {at}: {error}; check that the disk is available")]
     Broken { name: String, frame: u64, at: u64, error: io::Error },
     #[error(
-        "{name} ends at byte {at} in the middle of frame {frame}: {missing} of its {whole} bytes are missing; the \
-         frames before it are complete, so make the file again or truncate it there"
+        "{name} ends at byte {at} in the middle of frame {frame}: {missing} of its {whole} bytes are missing; \
+         earlier frames are complete, so make the file again or truncate it after them"
     )]
     Short { name: String, frame: u64, at: u64, missing: u64, whole: u64 },
     #[error("{name} is empty, expected frames of {whole} bytes each; check the program that writes it")]

@@ -101,7 +101,7 @@ impl Settings {
     }
 }
 
-/// The label with the frame number, if there is one.
+/// The label with the frame number, if the pattern has a label.
 struct State {
     label: Option<TextBlock>,
 }

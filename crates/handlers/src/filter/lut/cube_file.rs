@@ -159,7 +159,7 @@ impl CubeReader {
         match word.chars().next() {
             None | Some('#') => Ok(()),
             Some(first) if first.is_ascii_digit() || "+-.".contains(first) => self.entry(text),
-            // `nan` and `inf` are numbers too, so the line is an entry, though an invalid one.
+            // `nan` and `inf` are numbers too, so the line is an entry, though an invalid entry.
             _ if word.parse::<f64>().is_ok() => self.entry(text),
             _ => self.keyword(word, rest),
         }

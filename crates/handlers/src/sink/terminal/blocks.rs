@@ -1,7 +1,8 @@
-//! Encodes pixels as terminal text: two per character, the upper one as foreground and the lower one as background.
+//! Encodes pixels as terminal text: two pixels per character, the upper pixel as foreground and the lower pixel as
+//! background.
 //!
-//! After an image the cursor is at the start of the line below it, and the colours are the terminal's own. Images of
-//! the same size reuse memory.
+//! After an image the cursor is at the start of the line below the image, and the colours are the terminal's own.
+//! Images of the same size reuse memory.
 
 use std::io::Write as _;
 

@@ -1,7 +1,7 @@
 //! The built-in handlers: sources, filters, drawing, conversions, controls and sinks. Each family is a module with one
 //! file per handler.
 //!
-//! [`registry`] returns all of them. The crate also probes the headers of sources for the planner, without decoding
+//! [`registry`] returns all handlers. The crate also probes the headers of sources for the planner, without decoding
 //! pixels ([`probe`]), and checks that a run does not overwrite its own files ([`files`]).
 
 pub mod control;

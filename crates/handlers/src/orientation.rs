@@ -1,14 +1,15 @@
 //! The orientation tag of image files, and the rotation of pixels.
 //!
-//! The probe and the decoders both use [`read`], so that a planned size is always the size of the frame that follows.
-//! The rules are those of `OpenCV`'s `imread`, as tests of version 5.0.0 with files of each kind showed:
+//! The probe and the decoders both use [`read`], so that the planned size is always the size of the decoded frame. The
+//! rules are those of `OpenCV`'s `imread`, as tests of version 5.0.0 with files of each kind showed:
 //!
 //! - JPEG: among the APP1 segments before the scan, the first with an orientation in its Exif data.
 //! - PNG: the first `eXIf` chunk, before or after the pixels. A chunk with a wrong CRC does not count.
 //! - WebP: the first `EXIF` chunk, if the header announces such a chunk. The chunk has no prefix `Exif\0\0`, unlike
 //!   the segment of a JPEG.
-//! - TIFF: the tag of the first directory, if its value is one integer of any width. `imdecode` applies all eight
-//!   orientations, even with the flag to ignore them; `imread` 5.0.0 fails with an internal error on 5 to 8.
+//! - TIFF: the tag of the first directory, if the value of the tag is one integer of any width. `imdecode` applies all
+//!   eight orientations, even with the flag to ignore orientations; `imread` 5.0.0 fails with an internal error on 5 to
+//!   8.
 //! - In Exif the value is always read as 16 bits, whatever type the entry has. BMP and GIF have no orientation.
 //!
 //! A value outside 1 to 8, or broken data, means no rotation; the decoder reports whether the file can be decoded.
@@ -228,7 +229,7 @@ impl ByteOrder {
     }
 }
 
-/// Whether the CRC after these bytes of a PNG matches them.
+/// Whether the bytes of a PNG from `start` to `end` match the CRC that follows them.
 fn crc(from: &mut ForwardBytes<'_, impl Read + Seek>, start: u64, end: u64) -> Option<bool> {
     const POLYNOMIAL: u32 = 0xEDB8_8320;
     const TABLE: [u32; 16] = {
@@ -254,7 +255,7 @@ fn crc(from: &mut ForwardBytes<'_, impl Read + Seek>, start: u64, end: u64) -> O
     Some(!sum == u32::from_be_bytes(from.read(end)?))
 }
 
-/// A file that is read mostly forwards; short skips keep the reader's buffer.
+/// A file that is read mostly forwards; a short skip does not discard the reader's buffer.
 struct ForwardBytes<'a, R> {
     from: &'a mut R,
     at: u64,

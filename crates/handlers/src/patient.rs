@@ -12,12 +12,12 @@ use std::sync::{Mutex, OnceLock};
 #[cfg(unix)]
 use std::{os::fd::AsFd, time::Duration};
 
-/// Duration of a turn: short enough to end soon after Ctrl-C, and long enough for only twenty wake-ups a second with an
-/// idle pipe.
+/// Duration of a turn: short enough for a run to end soon after Ctrl-C, and long enough that an idle pipe causes only
+/// twenty wake-ups a second.
 #[cfg(unix)]
 const TURN: Duration = Duration::from_millis(50);
-/// Size of the buffer for reading ahead. Larger planes are read directly into the frame; rows and frame lines share one
-/// read.
+/// Size of the buffer for reading ahead. Planes larger than this buffer are read directly into the frame. Several short
+/// rows and frame lines share one read.
 const BUFFER_BYTES: usize = 256 << 10;
 
 #[cfg(unix)]

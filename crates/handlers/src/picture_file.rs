@@ -1,13 +1,13 @@
 //! Decodes the bytes of one image file to rgba8. The pixels go into the caller's memory, except with [`first`] and
 //! [`Gif`].
 //!
-//! The result is a complete image, or an error that names the byte. The image is rotated as its orientation tag says.
-//! Colour profiles are not applied. A GIF gives all its frames; any other animation gives only its first frame. The
-//! module also composes the frames of a GIF.
+//! The result is a complete image or an error; an error about the data names the byte. The image is rotated as the
+//! orientation tag of the file says. Colour profiles are not applied. A GIF gives all its frames; any other animation
+//! gives only its first frame. The module also composes the frames of a GIF.
 //!
 //! Memory in proportion to the size of the image is allocated with functions that report a failure ([`NoMemory`]). Some
-//! libraries abort the program if they run out of memory. Before a call into such a library, the amount that it needs
-//! is allocated and freed again as a test.
+//! libraries abort the program if they run out of memory. Before a call into such a library, the amount that the
+//! library needs is allocated and freed again as a test.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
@@ -27,13 +27,13 @@ use crate::orientation;
 /// Why an image cannot be decoded. The caller adds the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
-    #[error("byte 0: found `{found}`, expected a PNG, JPEG, WebP, BMP, TIFF or GIF; convert it to one of these")]
+    #[error("byte 0: found `{found}`, expected a PNG, JPEG, WebP, BMP, TIFF or GIF; convert the file")]
     Kind { found: String },
     #[error("byte {at} of {length}: {problem}; check that the file is complete, for example with an image viewer")]
     Broken { at: usize, length: usize, problem: String },
     #[error("the size is {width}x{height}, expected sides from 1 to {most}", most = Size::MAX_SIDE)]
     Sides { width: u32, height: u32 },
-    #[error("the size is {size}, {} pixels, expected at most {most}; make it smaller", size.pixels())]
+    #[error("the size is {size}, {} pixels, expected at most {most}; make the image smaller", size.pixels())]
     TooLarge { size: Size, most: u64 },
     #[error("{0}")]
     Memory(#[from] vramp_runtime::PoolError),
@@ -48,7 +48,7 @@ pub(crate) fn read(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Decodes an image, or the first frame of a GIF, after `check` has accepted its size.
+/// Decodes an image, or the first frame of a GIF, after `check` has accepted the size of the image.
 pub(crate) fn first(
     bytes: Vec<u8>,
     check: impl FnOnce(Size) -> Result<(), PictureError>,
@@ -149,8 +149,8 @@ impl StillDecoder {
         can_be_had(inside.saturating_add(kept).saturating_add(row))
     }
 
-    /// Decodes into rgba8. Pixels are rotated while they are widened to four channels; only a rotated rgba8 image needs
-    /// an extra pass.
+    /// Decodes into rgba8. Pixels are rotated while they are widened to four channels. Of the images with eight bits
+    /// per channel, only a rotated rgba8 image needs an extra pass.
     fn read(
         &mut self,
         decoder: impl ImageDecoder,
@@ -164,7 +164,8 @@ impl StillDecoder {
             }
             ColorType::Rgba8 | ColorType::Rgb8 | ColorType::L8 | ColorType::La8 => &mut self.narrow,
             _ => {
-                // More than eight bits, or floats: rare enough to be decoded into a separate buffer.
+                // Images with more than eight bits per channel, or with floats, are rare, so they are decoded into a
+                // separate buffer.
                 let whole = foreign(|| DynamicImage::from_decoder(decoder).map(DynamicImage::into_rgba8))?;
                 orientation::turn(orientation, width, whole.as_chunks::<4>().0, into.as_chunks_mut().0, |pixel| *pixel);
                 return Ok(());
@@ -256,13 +257,13 @@ pub(crate) struct Gif {
     canvas: Vec<u8>,
     /// The canvas before a frame that is to be undone.
     before: Vec<u8>,
-    /// How to undo the last frame, and its rectangle.
+    /// How to undo the last frame, and the rectangle of that frame.
     undo: Option<(DisposalMethod, CanvasRect)>,
     frames: u64,
 }
 
-/// A reader that counts the bytes that it returns. It returns them in small steps, since the decoder has its own
-/// buffer.
+/// A reader that counts the bytes that it returns. The bytes are returned in small steps, because the decoder has its
+/// own buffer, and the count must not run far ahead of the decoder.
 struct CountedBytes {
     from: Cursor<Vec<u8>>,
     at: Arc<AtomicUsize>,

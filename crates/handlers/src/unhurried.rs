@@ -1,8 +1,8 @@
 //! Writing to streams that cannot accept bytes at the moment.
 //!
-//! Another program can make a shared stream non-blocking, so that a write fails where it would have waited.
+//! Another program can make a shared stream non-blocking, so that a write fails with `WouldBlock` instead of waiting.
 //! [`Unhurried`] waits until the stream accepts bytes. The wait has no time limit: if the reader is gone, the next
-//! write fails, and a second Ctrl-C ends the program. Bytes are written once and in order, and on Unix `WouldBlock`
+//! write fails, and a second Ctrl-C ends the program. Every byte is written once, in order, and on Unix `WouldBlock`
 //! never reaches the caller.
 
 use std::io::{self, Write};

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use vramp_plan::{Format, Size};
 
-/// Byte ranges of a frame, plane by plane, row by row from the top. A plane without padding is one range.
+/// The ranges of the visible bytes of a frame, plane by plane, row by row from the top. A plane without padding is one
+/// range.
 pub(crate) fn visible_ranges(format: Format, size: Size) -> impl Iterator<Item = Range<usize>> {
     format.planes(size).flat_map(|plane| {
         let (length, step, count) = if plane.row_bytes == plane.stride {

@@ -1,7 +1,8 @@
 //! `delay`: outputs the frame of N frames ago.
 //!
-//! For frame n the handler outputs the pixels of frame n - N with the number and time of frame n, and nothing for the
-//! first N frames. With `keep-times` every frame leaves N frames later under its own number and time.
+//! For frame n the handler outputs the pixels of frame n - N with the number and time of frame n. For the first N
+//! frames the handler outputs nothing. With `keep-times` every frame leaves N frames later under its own number and
+//! time.
 
 use vramp_plan::catalog::{Entry, Frames, Setting, When};
 
@@ -12,7 +13,7 @@ pub static ENTRY: Entry = Entry {
     // Every held frame takes memory from a pool: 3600 frames, two minutes at 30 fps, take 30 GB at 1080p.
     settings: &[
         Setting::int("frames", 0..=3600, "delay in frames"),
-        Setting::bool("keep-times", "output each frame under its own time, that many frames later").default("false"),
+        Setting::bool("keep-times", "output each frame under its own time, after the delay").default("false"),
     ],
     bare: Some("frames"),
     delay: Frames::Setting("frames"),

@@ -1,4 +1,4 @@
-//! `every`: passes the first frame and then one in n; filters out the others without blending.
+//! `every`: passes the first frame and then one frame in n. The other frames are filtered out, without blending.
 
 use vramp_plan::catalog::{Entry, Frames, Setting};
 

@@ -1,5 +1,5 @@
-//! `identity`: passes every frame on unchanged, without a copy. It is a point in the graph to name, link to and
-//! measure.
+//! `identity`: passes every frame on unchanged, without a copy. The handler is a point in the graph that can be named,
+//! linked to and measured.
 
 use vramp_plan::catalog::Entry;
 

@@ -17,8 +17,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// A handler that sends its input on. `delay` and `every` use it too: the node around the handler holds frames back or
-/// skips them, because slots without a frame count as well.
+/// A handler that sends its input on. `delay` and `every` use this handler too. The node around the handler, not the
+/// handler, holds frames back or skips frames, because slots without a frame count too.
 #[derive(Debug)]
 struct PassOn;
 

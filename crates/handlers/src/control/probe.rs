@@ -1,8 +1,8 @@
 //! `probe`: prints a line for each frame: name, number, time, size, format, space and a hash of the pixels.
 //!
 //! The hash is XXH64 with seed 0, as 16 hexadecimal digits, over the visible bytes: plane by plane, row by row from the
-//! top, without padding. For rgba8 these are all bytes: red, green, blue and alpha of each pixel. The hash does not
-//! depend on the machine. A line is written with one call, so that lines of several probes do not mix.
+//! top, without padding. For rgba8 the visible bytes are all bytes: red, green, blue and alpha of each pixel. The hash
+//! does not depend on the machine. A line is written with one call, so that lines of several probes do not mix.
 //!
 //! The module `probe` of this crate is something else: it reads the headers of sources.
 

@@ -1,9 +1,9 @@
 //! `compositor`: places up to eight images in one frame.
 //!
 //! Only linked inputs count, in the order of their numbers. A grid has as many columns as rows, or one column more.
-//! `pip` fills the output with the first input and puts the other inputs over it. Each of these is a quarter as wide
-//! and as high as the output. They are placed from the lower right corner to the left, four in a row, and then in the
-//! row above.
+//! `pip` fills the output with the first input and puts the other inputs over it. Each of the other inputs is a quarter
+//! as wide and as high as the output. These small images are placed from the lower right corner to the left, four in a
+//! row, and then in the row above.
 //!
 //! Images are stretched to their cells and replace what is below them, alpha included. Every pixel is written: pixels
 //! without an input are opaque black, and an input that has not sent a frame yet is transparent. Inputs may have any

@@ -23,7 +23,8 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// One large line ("FPS: 123.4") and three small ones ("dt: 12.3ms" and two of about twenty characters).
+/// Pixels of one large line ("FPS: 123.4") and three small lines: "dt: 12.3ms", and two lines of about twenty
+/// characters.
 fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let lines = line(10, 36.0, frame) + line(10, 18.0, frame) + 2.0 * line(20, 18.0, frame);
     lines.min(frame.pixels() as f64)
@@ -32,7 +33,7 @@ fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
 const GREEN: Pixel = [0, 255, 0, 255];
 const WHITE: Pixel = [255; 4];
 /// The coverage of two text blocks, one per colour. Each block has two lines with a gap between them; five lines are an
-/// upper bound of its height.
+/// upper bound of the height of a block.
 fn small_bytes(_: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     2 * coverage_bytes(
         [(12, LARGE_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX)].into_iter(),
@@ -47,7 +48,7 @@ struct Fps {
     state: State,
 }
 
-/// The handler has no settings. The number of handlers is that of the graph.
+/// The handler has no settings. `handlers` is the number of handlers in the graph.
 #[derive(Debug)]
 struct Settings {
     handlers: usize,
@@ -59,7 +60,7 @@ impl Settings {
     }
 }
 
-/// The lines by colour.
+/// One text block per colour.
 struct State {
     green: TextBlock,
     white: TextBlock,

@@ -1,4 +1,4 @@
-//! `markers`: draws squares in the corners and a border over them, to show that the whole frame arrives.
+//! `markers`: draws squares in the corners and a border over the squares, to show that the whole frame arrives.
 
 use vramp_kernels::pixel::markers::{self, MARKERS};
 use vramp_plan::Size;
@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// The border, and the parts of the squares that reach inside it.
+/// The border, and the parts of the squares that reach inside the border.
 fn touched(settings: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let all = frame.pixels() as f64;
     let inner = |side: u32| f64::from(side.saturating_sub(2 * BORDER));

@@ -22,7 +22,7 @@ use crate::probe;
 /// Range of coordinates: inside the frame, or beyond one of its edges.
 const OFFSET: RangeInclusive<i64> = -65_536..=65_536;
 
-/// Number of pixels in a box, which is at most as large as the frame.
+/// Number of pixels in a box that is cut off at the size of the frame.
 fn boxed(width: f64, height: f64, frame: Size) -> f64 {
     width.min(f64::from(frame.width)) * height.min(f64::from(frame.height))
 }

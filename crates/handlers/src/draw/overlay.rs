@@ -1,7 +1,7 @@
 //! `overlay`: draws an image file over every frame.
 //!
-//! The image is rotated as its EXIF data says, like in the source `image`, and not scaled. Frames keep their size;
-//! parts of the image outside of the frame are not drawn.
+//! As in the source `image`, the image is rotated as its EXIF data says. The image is not scaled. Frames keep their
+//! size; parts of the image outside of the frame are not drawn.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The image. This is the maximum, for an image whose size cannot be read from its file.
+    // The bytes of the image. This is the maximum, which counts for an image whose size cannot be read from its file.
     small: Some(|_, _, _| 4 * MOST_PIXELS),
     ..Entry::FILTER
 };

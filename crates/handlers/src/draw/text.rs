@@ -1,8 +1,8 @@
 //! `text`: draws text on frames.
 //!
-//! Replaces `{fps}`, `{frame}`, `{time}` and `{size}` by the values of each frame. `{{` stands for a brace, and other
-//! words in braces are plain text. Lines are not wrapped. `letters` shapes the text; `letters/writing.rs` explains
-//! lines with values and right-to-left scripts.
+//! The handler replaces `{fps}`, `{frame}`, `{time}` and `{size}` by the values of each frame. `{{` stands for a brace,
+//! and other words in braces are plain text. Lines are not wrapped. `letters` shapes the text; `letters/writing.rs`
+//! explains lines with values and right-to-left scripts.
 
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
@@ -30,7 +30,7 @@ pub static ENTRY: Entry = Entry {
     ],
     bare: Some("text"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The coverage of its glyphs.
+    // The coverage of the glyphs.
     small: Some(|settings, _, frame| coverage(settings, frame)),
     ..Entry::FILTER
 };

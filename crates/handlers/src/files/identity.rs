@@ -23,11 +23,11 @@ pub(super) enum FileIdentity {
 pub(super) enum FileKind {
     /// Keeps what is written: a file, or a disk.
     File,
-    /// Passes on to its readers what is written.
+    /// Passes what is written on to its readers.
     Pipe,
     /// Reading and writing are independent: a terminal or a socket.
     TwoWay,
-    /// Accepts any number of writers, such as `/dev/null`.
+    /// A device that accepts any number of writers, such as `/dev/null`.
     Device,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn at(path: &Path) -> Option<FoundFile> {
             let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let mut name = place.file_name()?.to_owned();
             if cfg!(any(windows, target_os = "macos")) {
-                // File systems of these platforms usually ignore case. Refusing a name wrongly is better than
+                // The file systems of Windows and macOS usually ignore case. Refusing a name wrongly is better than
                 // overwriting a file.
                 name.make_ascii_lowercase();
             }

@@ -18,9 +18,9 @@ pub(crate) enum ListError {
     },
 }
 
-/// The files that match a path or pattern, in natural order; empty if nothing matches. An existing file of exactly this
-/// name is the only match, even if its name looks like a pattern. A path that does not look like a pattern is returned
-/// as it is.
+/// The files that match a path or pattern, in natural order; empty if nothing matches. If a file with exactly this name
+/// exists, that file is the only match, even if the name looks like a pattern. A path that does not look like a pattern
+/// is returned as it is.
 pub(crate) fn matching(pattern: &str) -> Result<Vec<PathBuf>, ListError> {
     if Path::new(pattern).exists() || !pattern.contains(['*', '?', '[']) {
         return Ok(vec![PathBuf::from(pattern)]);

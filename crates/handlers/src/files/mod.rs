@@ -1,10 +1,10 @@
 //! The files that a run reads and writes, and the check that a run does not overwrite its own files.
 //!
 //! Entries declare which settings name files that are read or written ([`PathUse`]). [`FileUse`] collects these files
-//! for a graph, adds the files that the program itself uses, and refuses a run that would overwrite a file that it
+//! for a graph, adds the files that the program itself uses, and refuses a run that would overwrite a file that the run
 //! reads, or write one file twice. Files are compared by what they are on the disk, not by name: links, hard links,
 //! relative paths, `/dev/stdout` and numbered names are resolved. The check opens nothing and changes nothing.
-//! `PipelineBuilder` runs the check before it opens anything, and the program runs it before sources are probed.
+//! `PipelineBuilder` runs the check before it opens anything, and the program runs the check before sources are probed.
 //!
 //! ```
 //! # use vramp_handlers::{registry, files::FileUse};
@@ -119,7 +119,7 @@ impl FileUse {
         all
     }
 
-    /// Adds a file that the program reads; `what` names its content, such as "the pipeline".
+    /// Adds a file that the program reads; `what` names the content, such as "the pipeline".
     #[must_use]
     pub fn reads(mut self, what: &str, path: impl Into<PathBuf>) -> FileUse {
         self.reads.push(FileReader { by: User::program(what), from: FileOrigin::Path(path.into()) });
@@ -150,7 +150,7 @@ impl FileUse {
         self
     }
 
-    /// Refuses a run that would overwrite a file that it reads, or write one file twice.
+    /// Refuses a run that would overwrite a file that the run reads, or write one file twice.
     pub fn check(&self) -> Result<(), Clash> {
         if self.writes.is_empty() {
             return Ok(());
@@ -235,7 +235,7 @@ impl Goal {
         }
     }
 
-    /// The files that exist or will be created. Of numbered files, only those that exist.
+    /// The files that exist or will be created. Of numbered files, only the existing files are included.
     fn files(&self) -> Box<dyn Iterator<Item = &FoundFile> + '_> {
         match self {
             Goal::Standard(found) | Goal::One(found, _) => Box::new(found.iter()),

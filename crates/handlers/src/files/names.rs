@@ -1,7 +1,7 @@
 //! Names of numbered files: a path with a placeholder for the frame number.
 //!
-//! Computes the name of a frame, and decides whether a name belongs to a path and whether two paths can ever give the
-//! same name. Does not access the disk.
+//! The module computes the file name of a frame. It decides whether a path can give a certain name, and whether two
+//! paths can give the same name. It does not access the disk.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -223,8 +223,8 @@ mod tests {
         ) {
             let given = |path: &str| -> BTreeSet<String> { (0..2500).map(|frame| name(path, frame)).collect() };
             let (ours, theirs) = (given(&one), given(&other));
-            // Names of up to three characters have numbers below 1000, so the first 2500 frames have all of these
-            // names.
+            // Names of up to three characters have numbers below 1000, so the names of the first 2500 frames include
+            // all such names.
             let short = |all: &BTreeSet<String>| all.iter().filter(|name| name.len() <= 3).cloned().collect();
             let (ours_short, theirs_short): (BTreeSet<String>, BTreeSet<String>) = (short(&ours), short(&theirs));
             match names(&one).common(&names(&other)) {

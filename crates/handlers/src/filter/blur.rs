@@ -1,6 +1,7 @@
 //! `blur`: convolves with a Gaussian.
 //!
-//! The number of taps is odd. Pixels beyond the border repeat the outermost ones. `vramp_kernels` computes the weights.
+//! The number of taps is odd. Pixels beyond the border repeat the outermost pixels. `vramp_kernels` computes the
+//! weights.
 
 use vramp_kernels::head::blur;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};

@@ -1,6 +1,6 @@
 //! `boxblur`: replaces each pixel by the mean of the square around it.
 //!
-//! The side of the square is an odd number of pixels. Pixels beyond the border repeat the outermost ones.
+//! The side of the square is an odd number of pixels. Pixels beyond the border repeat the outermost pixels.
 
 use vramp_kernels::head::boxblur;
 use vramp_plan::Size;

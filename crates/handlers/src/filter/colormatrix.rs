@@ -58,7 +58,8 @@ fn words(m: &[f64]) -> Result<[u32; 20], String> {
         let sum = |row: &[f64]| row.iter().map(|factor| factor.abs()).sum::<f64>();
         let row = m.chunks_exact(5).position(|row| !fits(row)).unwrap_or(0);
         format!(
-            "row {} of m is too large for 32-bit fixed point: the absolute values of its factors add up to {}, the limit is {}",
+            "row {} of m is too large for 32-bit fixed point: the absolute values of its factors add up to {}; \
+             the limit is {}",
             row + 1,
             sum(&m[5 * row..5 * row + 5]),
             (f64::from(i32::MAX) / (255.0 * matrix::ONE)).floor()

@@ -1,7 +1,7 @@
 //! `convolve`: a weighted sum of the 3x3, 5x5 or 7x7 square around each pixel.
 //!
 //! Alpha is kept. The kernel is not flipped: the first weight belongs to the top left pixel. Pixels beyond the border
-//! repeat the outermost ones. Weights of 0 cost nothing.
+//! repeat the outermost pixels. Weights of 0 cost nothing.
 
 use vramp_kernels::head::convolve;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Number of pixels read: those with a weight, and the centre, whose alpha is kept.
+/// Number of pixels read: the pixels whose weight is not 0, and the centre, whose alpha is kept.
 fn taps(settings: &catalog::SettingValues) -> u32 {
     let Some(kernel) = settings.numbers("kernel") else { return 9 };
     let weighed = |(at, weight): &(usize, &f64)| **weight != 0.0 || *at == kernel.len() / 2;
@@ -85,12 +85,13 @@ impl<'a> Settings<'a> {
             return Err("the divisor must not be 0; leave it out to divide by the sum of the weights".to_owned());
         }
         let weights: Vec<f64> = kernel.iter().map(|weight| weight / divisor).collect();
-        // If the sum of the weights overflows, the division makes all weights 0.
+        // A sum of weights that overflows is refused as the divisor, because dividing by infinity would make all
+        // weights 0.
         let fixed = divisor.is_finite().then(|| convolve::fixed(&weights, *bias)).flatten();
         fixed.ok_or_else(|| {
             format!(
                 "the kernel is too large for 32-bit fixed point: divided by {divisor}, the absolute values of its weights add \
-                 up to {}, the limit is {}; use a larger divisor",
+                 up to {}; the limit is {}; use a larger divisor",
                 kernel.iter().map(|weight| weight.abs()).sum::<f64>() / divisor.abs(),
                 convolve::most(*bias).floor()
             )
@@ -125,7 +126,8 @@ pub(super) fn weighing(weights: &[f64], bias: f64) -> Result<Worker, HandlerErro
     let fixed = convolve::fixed(weights, bias).ok_or_else(|| {
         let most = convolve::most(bias).floor();
         HandlerError::failed(format!(
-            "its weights are too large for 32-bit fixed point: their sum is limited to {most}"
+            "its weights are too large for 32-bit fixed point: the sum of their absolute values is limited to \
+             {most}"
         ))
     })?;
     Ok(worker(&fixed))

@@ -47,13 +47,14 @@ impl PixelHandler for Crop {
         self.settings.size
     }
 
-    /// Checks the rectangle again: the plan has checked the first size, but later frames may have other sizes.
+    /// Checks the rectangle again: the plan has checked the size of the first frame, but later frames may have other
+    /// sizes.
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (Settings { x, y, size }, from) = (&self.settings, info.source);
         if x + size.width > from.width || y + size.height > from.height {
             return Err(HandlerError::failed(format!(
                 "{size} at {x},{y} is not within the frame of {from}; choose x, y and size within {from}, or \
-                 put a `resize` before it"
+                 put a `resize` before `crop`"
             )));
         }
         give.part(&crop::pack(*x, *y), &[]);

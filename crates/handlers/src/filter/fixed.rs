@@ -10,12 +10,12 @@ struct FixedFunction {
     words: Vec<u32>,
 }
 
-/// A filter that is this pixel function with these parameters.
+/// A filter that consists of this pixel function with these parameters.
 pub(super) fn function(function: &'static PixelFn, words: &[u32]) -> Worker {
     Worker::pixels(FixedFunction { part: Part::Function(function), words: words.to_vec() })
 }
 
-/// A filter that is this head with these parameters.
+/// A filter that consists of this head with these parameters.
 pub(super) fn head(head: &'static Head, words: &[u32]) -> Worker {
     Worker::pixels(FixedFunction { part: Part::Head(head), words: words.to_vec() })
 }

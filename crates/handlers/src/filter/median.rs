@@ -1,6 +1,6 @@
 //! `median`: replaces each value by the median of the square around it, channel by channel.
 //!
-//! Pixels beyond the border repeat the outermost ones.
+//! Pixels beyond the border repeat the outermost pixels.
 
 use vramp_kernels::head::{median3, median5};
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, Work};

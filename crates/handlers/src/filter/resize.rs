@@ -42,7 +42,7 @@ pub static ENTRY: Entry = Entry {
 };
 
 /// The work in bilinear samples of four taps each. The two-pass filters `area` and `lanczos` have taps along each axis;
-/// their number grows in proportion to the shrinking.
+/// the number of taps grows in proportion to the shrinking.
 fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 {
     let shrink = |from: u32, to: u32| (f64::from(from) / f64::from(to)).max(1.0);
     let (across, down) = (shrink(input.width, output.width), shrink(input.height, output.height));
@@ -52,7 +52,7 @@ fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 
         Some("lanczos") => 6.0 * (across + down) / 4.0,
         // The CPU passes over each source row once, and the device reads two source rows for every pixel. Per output
         // pixel, shrinking therefore costs the CPU three times as much as growing, and costs the device as much as
-        // growing. This estimate is off by a third for both.
+        // growing. This estimate is off by a third for the CPU and for the device.
         _ => 0.5 + 0.5 * (f64::from(input.height) / f64::from(output.height)).clamp(0.5, 1.75),
     };
     per_pixel * output.pixels() as f64

@@ -1,4 +1,4 @@
-//! `saturation`: moves colours towards their gray or away from it. Alpha and luma are kept.
+//! `saturation`: moves colours towards the gray of the same luma, or away from that gray. Alpha and luma are kept.
 //!
 //! The filter uses a matrix in fixed point with the same number of fraction bits on CPU and GPU.
 

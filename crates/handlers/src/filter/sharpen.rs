@@ -1,6 +1,6 @@
 //! `sharpen`: strengthens the difference of a pixel from its four neighbours, with a convolution of five taps.
 //!
-//! Alpha is kept. Pixels beyond the border repeat the outermost ones.
+//! Alpha is kept. Pixels beyond the border repeat the outermost pixels.
 
 use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, Setting, Units, Work};
 use vramp_runtime::{HandlerError, Setup, Worker};

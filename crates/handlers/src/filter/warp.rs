@@ -26,7 +26,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// The map from destination to source, or why there is none.
+/// The map from destination to source, or why there is no such map.
 fn back(m: &[f64]) -> Result<Map, String> {
     let map = Map::try_from(m).map_err(|_| format!("m must be 6 numbers, but has {}", m.len()))?;
     warp::inverse(&map).ok_or_else(|| {

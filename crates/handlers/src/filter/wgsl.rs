@@ -1,8 +1,8 @@
-//! `wgsl`: runs a user's shader, a pixel function or a whole kernel. The handler has no CPU version, so it needs the
-//! device.
+//! `wgsl`: runs a user's shader, which is a pixel function or a whole kernel. The handler has no CPU version, so it
+//! needs the device.
 //!
-//! The shader is checked before the first frame; an error shows its line. With `--watch`, a saved file takes effect
-//! between two frames, or not at all if it has an error (`follow`).
+//! The shader is checked before the first frame; the message of an error shows the line. With `--watch`, a saved file
+//! takes effect between two frames, or not at all if the file has an error (`follow`).
 
 mod declare;
 mod follow;

@@ -1,7 +1,8 @@
 //! Fonts: shapes runs of text with the chosen font, the embedded font or the system fonts, in that order.
 //!
-//! System fonts are loaded only if a text has characters that the other two lack, since loading them takes tens of
-//! milliseconds. A character that no font has is drawn as the box that the chosen font has for missing characters.
+//! System fonts are loaded only if a text has characters that neither the chosen nor the embedded font has, since
+//! loading system fonts takes tens of milliseconds. A character that no font has is drawn as the box that the chosen
+//! font has for missing characters.
 
 use std::fs;
 use std::io::Read as _;
@@ -97,7 +98,8 @@ impl Fonts {
 
     /// `None` if the font cannot be used.
     fn of(db: Database, id: fontdb::ID) -> Option<Fonts> {
-        // The locale decides which of several fonts draws Chinese characters, so it must be the same on every machine.
+        // The locale decides which of several fonts draws Chinese characters, so the locale must be the same on every
+        // machine.
         let mut system = FontSystem::new_with_locale_and_db("en-US".to_owned(), db);
         let font = system.get_font(id, Weight::NORMAL)?;
         let metrics = font.metrics();
@@ -175,8 +177,8 @@ impl Fonts {
     }
 }
 
-/// Loads a font, or the first font of a collection, under the name [`CHOSEN`]. Its weight, style and stretch are set to
-/// normal, because text requests normal values and would not match a font with other values.
+/// Loads a font, or the first font of a collection, under the name [`CHOSEN`]. The weight, style and stretch of the
+/// font are set to normal, because text requests normal values and would not match a font with other values.
 fn choose(db: &mut Database, source: Source) -> Option<fontdb::ID> {
     let ids = db.load_font_source(source);
     let mut face = db.face(*ids.first()?)?.clone();

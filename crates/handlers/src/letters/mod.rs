@@ -37,9 +37,9 @@ pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, Let
     })
 }
 
-/// An estimate, seldom too low, of the coverage bytes for lines of these lengths and font sizes, one below the other.
-/// Letters are seldom wider than three quarters of the font size. The distance of two lines is 5/4 of the font size. A
-/// text block allocates powers of two.
+/// An estimate of the coverage bytes for lines of these lengths and font sizes, one line below the other. The estimate
+/// is seldom too low. Letters are seldom wider than three quarters of the font size. The distance of two lines is 5/4
+/// of the font size. A text block allocates powers of two.
 pub(crate) fn coverage_bytes(lines: impl Iterator<Item = (usize, u32)>, frame: Size) -> u64 {
     let (mut width, mut height) = (0, 0);
     for (letters, size_px) in lines {
@@ -56,25 +56,25 @@ pub(crate) const MOST_GLYPHS: usize = 8000;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LettersError {
-    #[error("font `{path}` cannot be read: {error}; check the path, or leave `font` out for the embedded one")]
+    #[error("font `{path}` cannot be read: {error}; check the path, or leave out `font` for the embedded font")]
     Unreadable { path: String, error: std::io::Error },
     #[error(
         "font `{path}` is {problem}, expected a TrueType or OpenType file (.ttf, .otf, .ttc); convert it, or leave \
-         `font` out for the embedded one"
+         out `font` for the embedded font"
     )]
     NoFont { path: String, problem: String },
     #[error("a system font that the text needs is damaged; give a `font` that has all characters")]
     Damaged,
-    #[error("the text has {count} characters, at most {most} are allowed; shorten it, or use several `text`")]
+    #[error("the text has {count} characters, expected at most {most}; shorten it, or use several `text` handlers")]
     TooLong { count: usize, most: usize },
     #[error(
-        "the text has {count} glyphs and lines, at most {} are allowed; shorten it, or use several \
-         `text`",
+        "the text has {count} glyphs and lines, expected at most {}; shorten it, or use several \
+         `text` handlers",
         MOST_GLYPHS
     )]
     TooMany { count: usize },
     #[error(
-        "the glyphs of the text take {bytes} bytes at this size, at most {most} are allowed; use a smaller `size` or \
+        "the glyphs of the text take {bytes} bytes at this size, expected at most {most}; use a smaller `size` or \
          fewer different letters"
     )]
     TooLarge { bytes: usize, most: usize },

@@ -10,7 +10,7 @@ use super::fonts::{Fonts, GlyphKey};
 /// Maximum size of a sheet: half of what every device can bind at once.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A mask on a sheet, and the offset of its upper left corner from its glyph's origin.
+/// A mask on a sheet, and the offset of the upper left corner of the mask from the origin of the glyph.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct GlyphMask {
     pub(super) left: i32,

@@ -31,7 +31,7 @@ impl TextValue {
     pub(super) const ALL: [TextValue; 5] =
         [TextValue::Fps, TextValue::Frame, TextValue::Time, TextValue::Size, TextValue::Delta];
 
-    /// The placeholder in a text; [`TextValue::Delta`] has none.
+    /// The placeholder in a text; [`TextValue::Delta`] has no placeholder.
     pub(super) fn placeholder(self) -> Option<&'static str> {
         match self {
             TextValue::Fps => Some("{fps}"),

@@ -1,12 +1,12 @@
 //! Text blocks: lines of text in one colour, with the values of each frame in their places.
 //!
-//! A block holds its lines, their masks, and the parameters and small data of the kernel `glyphs`. Laying out a frame
-//! allocates nothing, however long its values get.
+//! A block holds its lines, the masks of their glyphs, and the parameters and small data of the kernel `glyphs`. Laying
+//! out a frame allocates nothing, however long the values get.
 //!
 //! A line without values is shaped as a whole. In a line with values (`{fps}`) each piece of text is shaped alone, and
-//! values are composed of characters that were shaped one by one: there is no kerning inside a value, and a figure does
-//! not join its neighbours in scripts that join. Pieces and values follow each other in the order of the text: to the
-//! right, or to the left if the first letter of the line belongs to a right-to-left script.
+//! values are composed of characters that were shaped one by one: there is no kerning inside a value, and a value does
+//! not join its neighbours in scripts whose letters join. Pieces and values follow each other in the order of the text:
+//! to the right, or to the left if the first letter of the line belongs to a right-to-left script.
 //!
 //! Fixed text that is too long is refused; values that do not fit are cut off.
 
@@ -139,7 +139,7 @@ impl TextBlock {
         for (line, set) in self.lines.iter().zip(&mut self.set) {
             set.clear();
             let mut pen = 0.0;
-            // Lines without values do not use the figures.
+            // `None` only for lines without values, which do not use `figures`.
             let figures = self.figures.iter().find(|figures| figures.size_px == line.size_px);
             for item in &line.items {
                 match item {
@@ -200,7 +200,7 @@ impl ValueGlyphs {
 }
 
 impl PlacedGlyphs {
-    /// The masks of a run, without empty ones.
+    /// The masks of a run, without the empty masks.
     fn of(fonts: &mut Fonts, sheet: &mut GlyphSheet, run: ShapedRun) -> Result<PlacedGlyphs, LettersError> {
         let mut marks = Vec::with_capacity(run.glyphs.len());
         for glyph in run.glyphs {
@@ -212,7 +212,7 @@ impl PlacedGlyphs {
         Ok(PlacedGlyphs { marks, advance: run.advance })
     }
 
-    /// Places the glyphs after the pen, as far as there is room, and moves the pen.
+    /// Places as many of the glyphs as there is room for, starting at the pen, and moves the pen.
     fn put(&self, line: &TextLine, pen: &mut f64, room: usize, set: &mut Vec<Glyph>) {
         for (mark, x, y) in self.marks.iter().take(room) {
             let origin = ((*pen + x).round() as i32, y.round() as i32);

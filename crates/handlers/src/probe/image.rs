@@ -1,6 +1,6 @@
 //! The size of an image from its header, after the rotation that the header asks for.
 //!
-//! Of the files that match a pattern, only the one that the source `image` reads first is probed; the other files may
+//! Of the files that match a pattern, only the file that the source `image` reads first is probed; the other files may
 //! have other sizes.
 
 use std::io::{BufRead, BufReader, Seek};
@@ -24,7 +24,7 @@ fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
     let found = matching(pattern).map_err(|error| match error {
         ListError::Pattern { problem, at } => refuse(
             format!("`{pattern}` is not a valid pattern: {problem} at character {at}"),
-            "write * for any part of a name, ? for one character, [a-f] for one of several",
+            "write * for any part of a name, ? for one character, and [a-f] for one of several",
         ),
         ListError::Unreadable { path, error } => unreadable(&path, &error),
     })?;
@@ -44,7 +44,7 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
     let Some(kind) = kind(&head) else {
         return Err(refuse(
             format!("`{name}` starts with {}, expected a PNG, JPEG, WebP, BMP, TIFF or GIF at byte 0", shown(&head)),
-            "convert it to one of these, or read it with `video`",
+            "convert the file to one of these formats, or read it with `video`",
         ));
     };
     let broken = |problem: String| refuse(problem, "check that the file is complete, for example with an image viewer");

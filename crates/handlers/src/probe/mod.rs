@@ -1,5 +1,5 @@
 //! Probing: reads the headers of sources and the texts of shaders, so that sizes, rates, formats and kernels are known
-//! before anything runs. One file per kind of source.
+//! before anything runs. Each kind of source has its own file.
 //!
 //! A probe decodes nothing and opens no cameras: the format of a camera is what its settings say, or unknown. A probe
 //! reads a bounded number of bytes and waits a bounded time for other programs; only standard input has no time limit.

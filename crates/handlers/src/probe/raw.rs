@@ -1,4 +1,5 @@
-//! Checks that a headerless file exists. Whether it holds whole frames is not checked, since a stream may end anywhere.
+//! Checks that a headerless file exists. Whether the file holds whole frames is not checked, since a stream may end
+//! anywhere.
 
 use std::fs;
 use std::path::Path;

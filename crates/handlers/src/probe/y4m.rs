@@ -28,7 +28,8 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
     read(&format!("`{}`", path.display()), &head)
 }
 
-/// The header line of standard input. It is kept, because a pipe cannot be rewound and a plan may be made repeatedly.
+/// The header line of standard input. The line is kept, because a pipe cannot be rewound and a plan may be made
+/// repeatedly.
 static HEAD: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
 
 /// The header line that was read from standard input; empty if no header was read.
@@ -67,7 +68,7 @@ pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Parses a header line. `name` is its origin, for messages.
+/// Parses a header line. `name` is the name of its origin, for messages.
 pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
     let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes a y4m file";
     let magic = &head[..head.len().min(MAGIC.len())];
@@ -160,7 +161,7 @@ pub(crate) const INTERLACING: [(u8, Interlacing); 5] = [
     (b'?', Interlacing::Unknown),
 ];
 
-/// The tags of a header so far.
+/// The tags of a header that have been read so far.
 #[derive(Default)]
 struct Tags {
     width: Option<u32>,

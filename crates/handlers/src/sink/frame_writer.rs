@@ -1,8 +1,8 @@
 //! Writes whole frames to a byte stream, for sinks of uncompressed video. Row padding is left out. Callers provide
 //! headers.
 //!
-//! A stream holds whole frames of one size and format, also after an error: a partly written frame is removed if the
-//! output can be truncated. Writing allocates nothing after the first frame.
+//! All frames of a stream have one size and format. After an error, the partly written frame is removed; if the output
+//! cannot be truncated, the stream ends there. Writing allocates nothing after the first frame.
 
 use std::io::{self, Write};
 
@@ -21,13 +21,13 @@ const GATHER_BYTES: usize = 256 << 10;
 pub(super) const PARTIAL: Setting = Setting::choice(
     "partial",
     &["beside", REPLACE],
-    "keep an unfinished file beside an older file of its name, or replace the older file",
+    "keep an unfinished file beside an older file of the same name, or replace the older file",
 )
 .default("beside");
 
 const REPLACE: &str = "replace";
 
-/// Whether unfinished files replace older ones.
+/// Whether unfinished files replace older files.
 pub(super) fn replaces(settings: &SettingValues) -> bool {
     settings.word(PARTIAL.name) == Some(REPLACE)
 }
@@ -48,16 +48,17 @@ pub(super) enum WriteError {
     Over { name: String, frame: u64 },
     #[error(
         "{name}: frame {frame} is {size}, but earlier frames are {first}, and the stream has one size; put \
-         `resize size={first}` before it"
+         `resize size={first}` before this sink"
     )]
     Size { name: String, frame: u64, size: Size, first: Size },
     #[error(
-        "{name}: frame {frame} is {format}, but earlier frames are {first}; put `convert format={first}` before it"
+        "{name}: frame {frame} is {format}, but earlier frames are {first}; put `convert format={first}` before this \
+         sink"
     )]
     Format { name: String, frame: u64, format: Format, first: Format },
     #[error(
         "{name}: frame {frame} has another colour range, matrix or chroma siting than earlier frames; put `convert \
-         format=rgba8 ! convert format={format}` before it"
+         format=rgba8 ! convert format={format}` before this sink"
     )]
     Colours { name: String, frame: u64, format: Format },
     #[error(transparent)]
@@ -89,7 +90,7 @@ impl FrameWriter {
         self.frames == 0
     }
 
-    /// Writes `lead` and then a frame. All bytes have been passed to the output when this returns.
+    /// Writes `lead` and then a frame. All bytes have been passed to the output when this method returns.
     pub(super) fn write(&mut self, lead: &[u8], meta: &Meta, pixels: &[u8]) -> Result<(), WriteError> {
         let frame = meta.number;
         self.check(meta)?;
@@ -140,7 +141,7 @@ impl FrameWriter {
         self.to.flush()
     }
 
-    /// Collects short writes, and passes long ones on.
+    /// Collects short pieces, and passes long pieces on.
     fn put(&mut self, bytes: &[u8], written: &mut u64) -> io::Result<()> {
         if self.gathered.len() + bytes.len() > GATHER_BYTES {
             push(&mut *self.to, &self.gathered, written)?;
@@ -155,8 +156,8 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Ends the stream early. The file holds whole frames. If an older file has its name, the older file stays, and the
-    /// new file is kept beside it and returned.
+    /// Ends the stream early. The file holds whole frames. An older file at the target stays; the new file is then kept
+    /// beside it under another name, which is returned.
     pub(super) fn finish_early(self) -> Result<Option<PartialFile>, WriteError> {
         if self.is_empty() {
             return Ok(None);

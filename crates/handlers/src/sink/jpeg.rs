@@ -1,7 +1,7 @@
 //! `jpeg`: writes JPEG files, one per frame. Alpha is dropped, and colours stay unchanged.
 //!
 //! A file has its final name only once it is complete. Below quality 90 chroma has half the resolution of luma; from 90
-//! on it has the full resolution.
+//! on chroma has the full resolution.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
 use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};
@@ -42,9 +42,9 @@ struct State {
 
 #[derive(Debug, thiserror::Error)]
 enum JpegError {
-    #[error("a side of a JPEG has at most {} pixels; put `resize` or `crop` before it, or write png", u16::MAX)]
+    #[error("a side of a JPEG has at most {} pixels; put `resize` or `crop` before `jpeg`, or write png", u16::MAX)]
     TooLarge,
-    #[error("a JPEG cannot hold {0}; put `convert format=rgb8` before it")]
+    #[error("a JPEG cannot hold {0}; put `convert format=rgb8` before `jpeg`")]
     Format(Format),
     #[error(transparent)]
     Encode(#[from] jpeg_encoder::EncodingError),
@@ -69,7 +69,7 @@ impl FrameHandler for Jpeg {
     }
 }
 
-/// Rows without padding: the frame itself if it has none, otherwise a copy in `bare`.
+/// Rows without padding: the frame itself if it has no padding, otherwise a copy in `bare`.
 fn without_padding<'a>(
     format: Format,
     size: Size,

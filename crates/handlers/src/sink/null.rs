@@ -1,4 +1,4 @@
-//! `null`: drops frames; the node around it counts them.
+//! `null`: drops frames; the node around the handler counts them.
 //!
 //! The handler reads no pixels and downloads nothing. A frame counts once the device has finished it.
 

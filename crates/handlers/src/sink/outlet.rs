@@ -1,7 +1,7 @@
 //! The output of a sink: a file, standard output, a pipe or a device.
 //!
 //! A file is written under a temporary name beside its target and renamed when it is complete. Until then an older file
-//! of the target's name is untouched; it stays if the new file is never finished. The directory is checked before the
+//! at the target is untouched, and it stays if the new file is never finished. The directory is checked before the
 //! first frame. A file without a whole frame is removed. Pipes and devices have no temporary name and are never
 //! replaced by a file.
 //!
@@ -27,7 +27,9 @@ pub(super) enum OutletError {
     NoFolder { path: String, folder: String },
     #[error("`{path}` cannot be written: {error}; check its permissions, or choose another path")]
     Unwritable { path: String, error: io::Error },
-    #[error("standard output is a terminal, where frames cannot be written; pipe it to a program, or give a file")]
+    #[error(
+        "standard output is a terminal, where frames cannot be written; pipe the output to a program, or give a file"
+    )]
     Terminal,
     #[error("`{part}` was written and cannot be renamed to `{path}`: {error}; rename it by hand")]
     Rename { part: String, path: String, error: io::Error },
@@ -38,7 +40,7 @@ pub(super) fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose another path",
         io::ErrorKind::FileTooLarge => {
-            "the file has reached the size limit: raise it (`ulimit -f`), write less, or choose another path"
+            "the file has reached the size limit: raise the limit (`ulimit -f`), write less, or choose another path"
         }
         _ => "check the disk or the reader, or choose another path",
     }
@@ -52,8 +54,8 @@ pub(super) trait Outlet: Write + Send {
     /// Finishes the output; gives a file its final name.
     fn finish(self: Box<Self>) -> Result<(), OutletError>;
 
-    /// Finishes the output before all frames were written. An older file of its name stays; the new file is kept beside
-    /// it under the returned name. Without an older file, the new file gets its final name.
+    /// Finishes the output before all frames were written. An older file at the target stays; the new file is then kept
+    /// beside it under the returned name. Without an older file, the new file gets its final name.
     fn finish_early(self: Box<Self>) -> Result<Option<PartialFile>, OutletError> {
         self.finish().map(|()| None)
     }
@@ -89,7 +91,8 @@ impl OutletTarget {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(OutletError::Directory { path: path.to_owned() }),
             Ok(found) if found.is_file() => {
-                // Opening the file checks that it is writable, because renaming would replace it in any case.
+                // Opening the file checks that it is writable, because renaming would replace even a file that is not
+                // writable.
                 OpenOptions::new().write(true).open(path).map_err(unwritable)?;
                 // Renaming onto a link would replace the link, so links are resolved; a directory in the path may be a
                 // link too.
@@ -152,7 +155,7 @@ impl OutputFile {
     /// Renames the file to its target; returns the memory of both paths.
     pub(super) fn persist(self) -> Result<(PathBuf, PathBuf), OutletError> {
         if let Ok(old) = fs::metadata(&self.target) {
-            // Keeps the permissions of the old file. If that fails, the content is more important.
+            // Keeps the permissions of the old file. A failure is ignored, because the content is more important.
             let _ = self.file.file().set_permissions(old.permissions());
         }
         match self.file.persist(&self.target) {
@@ -161,7 +164,7 @@ impl OutputFile {
         }
     }
 
-    /// Renames the file to its target if that is free, otherwise to a similar free name.
+    /// Renames the file to its target if no file is there, otherwise to a similar name that is free.
     fn persist_beside(self) -> Result<Option<PartialFile>, OutletError> {
         let Ok(old) = fs::metadata(&self.target) else { return self.persist().map(|_| None) };
         let OutputFile { mut file, target } = self;
@@ -182,13 +185,14 @@ impl OutputFile {
     }
 }
 
-/// Keeps the temporary file after a failed renaming, and returns the error for it.
+/// Keeps the temporary file after a failed renaming, and returns an error that names that file.
 fn not_renamed(failed: PersistError, path: &Path) -> OutletError {
     let part = failed.file.keep().display().to_string();
     OutletError::Rename { part, path: path.display().to_string(), error: failed.error }
 }
 
-/// `clip.partial.y4m` for `clip.y4m`, then `clip.partial-2.y4m` and so on.
+/// The name of an unfinished file beside `clip.y4m`: `clip.partial.y4m` for number 1, `clip.partial-2.y4m` for number
+/// 2, and so on.
 fn beside(target: &Path, number: u64) -> PathBuf {
     let mut name = target.file_stem().unwrap_or_default().to_owned();
     name.push(".partial");

@@ -1,7 +1,7 @@
 //! Image files: one per frame, named after the frame number. Callers encode the images.
 //!
 //! A file has its final name only once it is complete. A path without a number is for one frame: a second frame is an
-//! error, since its file would replace the first. Later images reuse the memory for names and bytes.
+//! error, since its file would replace the file of the first frame. Later images reuse the memory for names and bytes.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -51,7 +51,7 @@ pub(super) struct Pictures {
     /// The file name and the encoded bytes of the last image. Both are kept for their memory.
     name: String,
     encoded: Vec<u8>,
-    /// The last frame that was written. With a path without a number it is the only one.
+    /// The last frame that was written. If the path has no number, this is the only frame.
     only: Option<u64>,
     /// The paths of the last image, kept for their memory.
     target: PathBuf,
@@ -80,7 +80,7 @@ impl Pictures {
         })
     }
 
-    /// Resets the state. Before anything is computed, checks that files can be created.
+    /// Resets the state, and checks, before anything is computed, that files can be created.
     pub(super) fn start(&mut self) -> Result<(), PictureWriteError> {
         self.only = None;
         self.names.name(0, &mut self.name);
@@ -91,7 +91,7 @@ impl Pictures {
         Ok(())
     }
 
-    /// Writes the image of a frame, which `encode` produces.
+    /// Writes a frame to its file; `encode` produces the bytes of the file.
     pub(super) fn write<E: Display>(
         &mut self,
         frame: u64,

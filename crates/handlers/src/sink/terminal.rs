@@ -2,8 +2,8 @@
 //!
 //! The handler requires that standard output is a terminal, and hides the cursor while it runs. Frames that arrive
 //! between two drawings are not drawn, except for the last frame of the stream. The image fits the terminal and keeps
-//! its proportions. The cursor is shown again at the end, also after a failure; [`restore`] shows it if a program ends
-//! without stopping its handlers.
+//! its proportions. The cursor is shown again at the end, also after a failure; [`restore`] shows the cursor for a
+//! program that ends without stopping its handlers.
 
 mod blocks;
 mod shrunk;
@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
 /// Minimum time between two drawings. With blocks, more than twenty drawings a second cannot be distinguished.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// A slow drawing is followed by a pause this many times as long, so that drawing delays frames for at most a fifth of
+/// The pause after a slow drawing is this many times as long as the drawing, so that drawing takes at most a fifth of
 /// the time.
 const PAUSES: u32 = 4;
 
@@ -55,9 +55,9 @@ pub fn restore() {
 enum TerminalError {
     #[error("standard output is not a terminal; write frames into a pipe with `y4m path=-`, or into files with `png`")]
     NoTerminal,
-    #[error("the terminal can show only lines of text (TERM=dumb); use another one, or write files with `png`")]
+    #[error("the terminal can show only lines of text (TERM=dumb); use another terminal, or write files with `png`")]
     Dumb,
-    #[error("the terminal cannot be written at frame {frame}: {error}")]
+    #[error("frame {frame} cannot be written to the terminal: {error}")]
     Gone { frame: u64, error: io::Error },
     #[error("standard output cannot be written: {0}")]
     Closed(io::Error),
@@ -79,9 +79,9 @@ struct State {
     window: Option<Size>,
     picture: Shrunk,
     blocks: Blocks,
-    /// When the next drawing is due; `None` before the first.
+    /// When the next drawing is due; `None` before the first drawing.
     due: Option<Instant>,
-    /// The last frame, if it was not drawn.
+    /// The number of the last frame, if that frame was not drawn.
     waits: Option<u64>,
 }
 

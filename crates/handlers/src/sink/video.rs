@@ -9,7 +9,7 @@ pub static ENTRY: Entry = Entry {
     name: "video",
     about: "encodes mp4, mkv, webm or gif files with ffmpeg",
     example: "pattern frames=90 ! video path=out.mp4 crf=23",
-    // 4:2:0 is what most codecs store, and takes 1.5 bytes per pixel through the pipe; gif needs the full colours.
+    // Most codecs store 4:2:0, which takes 1.5 bytes per pixel in the pipe. A GIF needs the full colours.
     inputs: &[Input { media: PortMedia::video(&[Format::I420, Format::Rgba8]), ..Input::VIDEO }],
     settings: &[
         Setting::path("path", PathUse::Write, "file; its extension selects the container"),

@@ -1,9 +1,9 @@
 //! `y4m`: writes uncompressed video with a one-line header, eight bits per sample.
 //!
 //! The source of the same name reads the stream back unchanged. The header holds what is known of the stream. For
-//! unchanged frames from a y4m source, it repeats the tags of the source's header and adds none. The planner inserts a
-//! `convert` if one is needed. A file has its final name only once the stream has ended; it then holds whole frames,
-//! also after an error.
+//! unchanged frames from a y4m source, the header repeats the tags of the source's header and adds none. The planner
+//! inserts a `convert` if one is needed. A file has its final name only once the stream has ended; the file then holds
+//! whole frames, also after an error.
 
 use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
@@ -81,7 +81,7 @@ impl FrameHandler for Y4mSink {
     }
 }
 
-/// The line before a frame, and its length.
+/// The line before a frame, and the length of the line.
 fn frame_line(fields: Option<[u8; 3]>) -> ([u8; 11], usize) {
     match fields {
         None => (*b"FRAME\n\0\0\0\0\0", 6),
@@ -115,7 +115,7 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     let mut head = head.into_bytes();
     for comment in &tags.comments {
         head.extend_from_slice(b" X");
-        // `YSCSS` is an older way to describe chroma. It is rewritten for the frames as they are now.
+        // `YSCSS` is an older way to describe chroma. The comment is rewritten for the frames as they are now.
         match comment.strip_prefix(b"YSCSS=") {
             Some(said) if tags.chroma != Some(chroma) && is_word(said, tags.chroma) => {
                 head.extend_from_slice(format!("YSCSS={}", chroma.to_uppercase()).as_bytes());

@@ -1,7 +1,7 @@
 //! `camera`: captures live frames through ffmpeg.
 //!
 //! The camera is not opened for planning: its size and rate are known only if they are set. A camera cannot wait, so
-//! links after it keep only the newest frame.
+//! links after a camera keep only the newest frame.
 
 use vramp_plan::Format;
 use vramp_plan::catalog::{Class, Entry, Output, PortMedia, RateRule, Setting, SizeRule, Units, Work};

@@ -54,11 +54,11 @@ pub(super) enum FrameReadError {
     Directory { path: String },
     #[error("standard input cannot be read: {0}; pipe frames in, or give a file")]
     Standard(io::Error),
-    #[error("{name}, frame {frame}, byte {at}: {error}; check that its disk is available")]
+    #[error("{name}, frame {frame}, byte {at}: {error}; check that the disk is available")]
     Broken { name: String, frame: u64, at: u64, error: io::Error },
     #[error(
-        "{name} ends at byte {at} in the middle of frame {frame}: {missing} of its {whole} bytes are missing; the \
-         frames before it are complete, so make the file again or truncate it there"
+        "{name} ends at byte {at} in the middle of frame {frame}: {missing} of its {whole} bytes are missing; \
+         earlier frames are complete, so make the file again or truncate it after them"
     )]
     Short { name: String, frame: u64, at: u64, missing: u64, whole: u64 },
     #[error("{name} is empty, expected frames of {whole} bytes each; check the program that writes it")]
@@ -98,7 +98,7 @@ pub(super) struct FrameReader {
     frames: u64,
     /// The rest of the line after `FRAME`.
     line: Vec<u8>,
-    /// The frame number of a failure, and its message. The stream cannot be read beyond the failure.
+    /// The frame number and the message of a failure. The stream cannot be read beyond the failure.
     failed: Option<(u64, String)>,
 }
 
@@ -213,7 +213,7 @@ impl FrameReader {
         }
     }
 
-    /// Reads the planes of a frame into their places.
+    /// Reads the planes of a frame into their places in `into`.
     fn planes(&mut self, into: &mut [u8], over: &dyn Fn() -> bool) -> Result<(), FrameReadError> {
         let (mut missing, begun) = (self.whole(), self.at);
         for range in visible_ranges(self.format, self.size) {
@@ -258,7 +258,7 @@ fn has_more(from: &mut dyn BufRead, over: &dyn Fn() -> bool) -> io::Result<bool>
     }
 }
 
-/// Reads until `into` is full or the stream ends; returns the number of bytes.
+/// Reads until `into` is full or the stream ends; returns the number of bytes read.
 fn fill(from: &mut dyn BufRead, mut into: &mut [u8], over: &dyn Fn() -> bool) -> Result<usize, (usize, io::Error)> {
     let mut got = 0;
     while !into.is_empty() {
@@ -275,7 +275,8 @@ fn fill(from: &mut dyn BufRead, mut into: &mut [u8], over: &dyn Fn() -> bool) ->
     Ok(got)
 }
 
-/// The field order of a frame, if its line has one: `I` and three letters.
+/// The three letters of the field order in the line of a frame; `None` if the line has no word of `I` and three
+/// letters.
 fn fields(line: &[u8]) -> Option<[u8; 3]> {
     line.trim_ascii_end().split(|byte| *byte == b' ').find_map(|tag| match tag {
         [b'I', fields @ ..] => {
@@ -285,7 +286,7 @@ fn fields(line: &[u8]) -> Option<[u8; 3]> {
     })
 }
 
-/// Reads up to the next line end; returns the number of bytes, and whether a line end was found.
+/// Reads up to the next line end; returns the number of bytes read, and whether a line end was found.
 fn take_line(from: &mut dyn BufRead, line: &mut Vec<u8>, over: &dyn Fn() -> bool) -> io::Result<(usize, bool)> {
     let mut taken = 0;
     line.clear();

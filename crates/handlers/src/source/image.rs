@@ -1,8 +1,8 @@
 //! `image`: reads image files one after another.
 //!
 //! Files are read in natural order: `a2` comes before `a10`. Each frame has the size of its own image; probing finds
-//! the size of the first image. A GIF gives all its frames, at the `fps` setting and not at its own rate. A single
-//! image that repeats is kept in memory.
+//! the size of the first image. A GIF gives all its frames, at the rate of the setting `fps` and not at the rate of the
+//! GIF. A single image that repeats is kept in memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ struct State {
     kept: Option<(Size, Vec<u8>)>,
     /// Whether this round through the files has produced a frame.
     made: bool,
-    /// The frame number of a failure, and its message.
+    /// The frame number and the message of a failure.
     failed: Option<(u64, String)>,
 }
 
@@ -68,7 +68,7 @@ enum FilesError {
     Unreadable { path: String, error: std::io::Error },
     #[error("`{path}` is a directory, expected a file; for all images in it write `{path}/*.png`")]
     Directory { path: String },
-    #[error("`{pattern}` is not a valid pattern: {problem}; write * for any part of a name, ? for one character")]
+    #[error("`{pattern}` is not a valid pattern: {problem}; write * for any part of a name, and ? for one character")]
     Pattern { pattern: String, problem: &'static str },
     #[error(
         "`{pattern}`: none of its {count} files gave an image in a whole round; check that they still exist and \
@@ -180,7 +180,7 @@ impl Image {
         Ok(Some(frame))
     }
 
-    /// The next frame of the open GIF. At the end of the GIF returns `None`. The end and an error close the GIF.
+    /// The next frame of the open GIF; `None` at the end of the GIF. At the end and after an error the GIF is closed.
     fn next_of_gif(&mut self, call: &Call<'_>) -> Result<Option<Frame>, String> {
         let name = self.state.files[self.state.next - 1].display();
         let Some(gif) = &mut self.state.gif else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! `pattern`: generates moving test images. A frame depends only on the settings and its number.
+//! `pattern`: generates moving test images. A frame depends only on the settings and the frame number.
 
 use vramp_kernels::head::{Head, ball, bars, checker, disc, gradient, noise, solid};
 use vramp_kernels::pixel::glyphs::GLYPHS;
@@ -38,7 +38,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Work per pixel. A flat colour costs little more than storing it; noise computes two hashes for every pixel.
+/// Work per pixel. A flat colour costs little more than storing the pixels; noise computes two hashes for every pixel.
 fn work(settings: &catalog::SettingValues) -> f64 {
     match settings.text("kind") {
         Some("noise") => 3.0,
@@ -101,7 +101,7 @@ impl Settings {
     }
 }
 
-/// The label with the frame number, if there is one.
+/// The label with the frame number, if the pattern has a label.
 struct State {
     label: Option<TextBlock>,
 }

@@ -139,7 +139,7 @@ fn a_kernel_that_would_overflow_is_refused_with_its_numbers_by_the_graph_and_whe
         let error = try_make(&text).err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(error.is_empty(), fits, "{text}: {error}");
         assert!(fits || error.contains("too large for 32-bit fixed point"), "{text}: {error}");
-        assert!(weight != "2057" || error.contains("add up to 2057, the limit is 2056"), "{error}");
+        assert!(weight != "2057" || error.contains("add up to 2057; the limit is 2056"), "{error}");
         assert!(weight != "1900" || error.contains("the limit is 1820"), "{error}");
     }
     // The sum of these is infinite, and dividing by it would give 0.

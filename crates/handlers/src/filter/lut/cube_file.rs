@@ -3,8 +3,8 @@
 //! An entry is a line of three numbers. In a cube, red changes fastest from entry to entry. If a file has curves and a
 //! cube, the curves come first, in the file and in the lookup; such curves are called shapers.
 //!
-//! A file is read line by line, and a line has at most [`MOST_LINE_BYTES`]. Memory grows with the entries that exist,
-//! not with the announced number of entries. Every error names its line.
+//! A file is read line by line, and a line has at most [`MOST_LINE_BYTES`]. Memory grows with the entries that have
+//! been read, not with the announced number of entries. Every error names a line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -99,7 +99,7 @@ pub(super) enum Problem {
     Nothing,
     #[error("the file ends here with {found} entries, but its sizes require {wanted}")]
     TooFew { found: u64, wanted: u64 },
-    #[error("this is one entry more than the {wanted} that its sizes require")]
+    #[error("this is one entry more than the {wanted} that the sizes require")]
     TooMany { wanted: u64 },
 }
 
@@ -159,7 +159,7 @@ impl CubeReader {
         match word.chars().next() {
             None | Some('#') => Ok(()),
             Some(first) if first.is_ascii_digit() || "+-.".contains(first) => self.entry(text),
-            // `nan` and `inf` are numbers too, so the line is an entry, though an invalid one.
+            // `nan` and `inf` are numbers too, so the line is an entry, though an invalid entry.
             _ if word.parse::<f64>().is_ok() => self.entry(text),
             _ => self.keyword(word, rest),
         }
@@ -217,7 +217,7 @@ impl CubeReader {
         Ok(())
     }
 
-    /// Number of entries that the sizes require: of the curves, and of the cube.
+    /// Number of entries that the sizes require: for the curves, and for the cube.
     fn wanted(&self) -> [u64; 2] {
         let [curves, cube] = self.sizes.map(|size| u64::from(size.unwrap_or(0)));
         [curves, cube * cube * cube]

@@ -84,7 +84,7 @@ pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
     })
 }
 
-/// The default of a setting; zero if the text has none.
+/// The default of a setting; zero if the shader declares no default.
 pub(super) fn default(member: &ShaderMember) -> Result<Value, String> {
     let zero = match member.kind {
         MemberKind::Float => Value::Number(0.0),

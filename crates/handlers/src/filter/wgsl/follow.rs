@@ -1,12 +1,12 @@
-//! Reloading: watches a shader's file while it is edited.
+//! Reloading: watches the file of a shader while the file is edited.
 //!
 //! A thread checks the file's modification time ten times a second, and reads the file once that time has stopped
 //! changing. Polling costs less than a notification library and works on every file system. A file that an editor
 //! replaces by a new file is noticed too. The thread ends with the handler.
 //!
-//! Before each frame the fusion group asks its members for a successor. If a member has one, the group compiles its
-//! kernels on another thread, and swaps member, layout and kernels together between two frames. A text with an error,
-//! or a text that would need another plan, changes nothing.
+//! Before each frame the fusion group asks its members for a successor. If a member has a successor, the group compiles
+//! its kernels on another thread, and swaps member, layout and kernels together between two frames. A text with an
+//! error, or a text that would need another plan, changes nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,7 +113,7 @@ impl Eye {
     }
 }
 
-/// A stamp that changes with every save, also if another file replaces this one.
+/// A stamp that changes with every save, also if an editor replaces the file by another file.
 fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     #[cfg(unix)]

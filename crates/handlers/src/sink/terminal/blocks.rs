@@ -1,7 +1,8 @@
-//! Encodes pixels as terminal text: two per character, the upper one as foreground and the lower one as background.
+//! Encodes pixels as terminal text: two pixels per character, the upper pixel as foreground and the lower pixel as
+//! background.
 //!
-//! After an image the cursor is at the start of the line below it, and the colours are the terminal's own. Images of
-//! the same size reuse memory.
+//! After an image the cursor is at the start of the line below the image, and the colours are the terminal's own.
+//! Images of the same size reuse memory.
 
 use std::io::Write as _;
 
@@ -26,8 +27,9 @@ pub(super) enum Colours {
 }
 
 impl Colours {
-    /// The colours that environment variables indicate. Most terminals show all colours, but few report it, especially
-    /// over ssh, where `COLORTERM` is lost. So only terminals that are known to have fewer colours get fewer.
+    /// The colours that environment variables indicate. Most terminals show all colours, but few report this,
+    /// especially over ssh, where `COLORTERM` is lost. So only terminals that are known to have fewer colours get
+    /// fewer.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Colours {
         let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
         let terminal = variable("TERM").unwrap_or_default();
@@ -49,7 +51,7 @@ pub(super) struct Blocks {
     there: Option<(Size, Size)>,
 }
 
-/// The colours last sent to the terminal; `None` for its own.
+/// The colours last sent to the terminal; `None` for the terminal's own colours.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 struct Pen {
     front: Option<[u8; 3]>,
@@ -141,7 +143,7 @@ fn in_table(colour: [u8; 3]) -> u8 {
     if apart([8 + 10 * grey; 3]) < apart(of_cube) { 232 + grey } else { 16 + 36 * r + 6 * g + b }
 }
 
-/// One character for both pixels.
+/// One character for a pixel and the pixel below it.
 fn shade(upper: [u8; 3], lower: Option<[u8; 3]>) -> u8 {
     let luma = |[r, g, b]: [u8; 3]| (299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b)) / 1000;
     let both = u32::midpoint(luma(upper), lower.map_or(0, luma));

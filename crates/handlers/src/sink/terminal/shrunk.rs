@@ -6,8 +6,8 @@
 use vramp_plan::Size;
 
 /// Maximum number of samples of a pixel along each axis. The mean of sixteen samples flickers no more than the mean of
-/// all pixels of the frame in that place, and a frame that is not drawn costs 0.1 ms instead of a pass over the whole
-/// frame.
+/// all pixels of the frame in that place, and scaling takes 0.1 ms instead of a pass over the whole frame. Frames that
+/// are not drawn are scaled too.
 const MOST_SAMPLES: u32 = 4;
 
 #[derive(Default)]
@@ -16,7 +16,8 @@ pub(super) struct Shrunk {
     pixels: Vec<[u8; 3]>,
     /// The frame size and the window that the samples were computed for.
     made_for: Option<(Size, Size)>,
-    /// Columns and rows of the samples. All pixels have the same number of columns and the same number of rows.
+    /// Columns and rows of the samples. All pixels have the same number of sample columns and the same number of sample
+    /// rows.
     columns: Vec<usize>,
     rows: Vec<usize>,
 }
@@ -56,7 +57,7 @@ impl Shrunk {
         self.size
     }
 
-    /// The pixels of a row; `None` below the last.
+    /// The pixels of a row; `None` below the last row.
     pub(super) fn row(&self, row: u32) -> Option<&[[u8; 3]]> {
         let size = self.size.filter(|size| row < size.height)?;
         let start = (row * size.width) as usize;

@@ -81,7 +81,7 @@ fn ago_words(ago: Duration) -> String {
     }
 }
 
-/// The device to measure. `None` with `--cpu`, or if no device can be opened and the options name none.
+/// The device to measure. `None` with `--cpu`, or if no device can be opened and the options name no device.
 fn open(args: &CalibrateArgs) -> Result<Option<Device>, CliError> {
     if args.cpu {
         return Ok(None);

@@ -9,7 +9,7 @@
 //! of the machine. The table records these four conditions and the target.
 //!
 //! Invariant: counts are compared only if all conditions are the same as in the table. Otherwise the step reports that
-//! it did not compare.
+//! nothing was compared.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -90,8 +90,8 @@ fn measure() -> anyhow::Result<Option<Table>> {
     Ok(Some(Table { made_with: made_with()?, counts }))
 }
 
-/// Builds benches/instructions.rs in the same way as `cargo xtask test` builds tests, so that both share all
-/// dependencies.
+/// Builds benches/instructions.rs in the same way as `cargo xtask test` builds tests, so that the two builds share
+/// all dependencies.
 fn build() -> anyhow::Result<PathBuf> {
     let words = ["test", "--no-run", "--workspace", "--bench", "instructions"];
     let mut command = shell::cargo(words.into_iter().chain(["--message-format=json-render-diagnostics"]));
@@ -239,7 +239,7 @@ impl Row {
     }
 }
 
-/// A row for every path: the current paths in their order, then those that are only recorded.
+/// A row for every path: the current paths in their order, then the paths that are only recorded.
 fn compare(recorded: &[(String, u64)], now: &[(String, u64)]) -> Vec<Row> {
     let of = |counts: &[(String, u64)], name: &str| counts.iter().find(|(other, _)| other == name).map(|(_, n)| *n);
     let gone = recorded.iter().filter(|(name, _)| of(now, name).is_none());

@@ -2,7 +2,7 @@
 //!
 //! Finds a compiler that supports the target, or installs one. Nothing is run in a browser.
 //!
-//! Invariant: this build has its own target folder, because this build may use another compiler than the other builds.
+//! Invariant: this build has its own target folder, because it may use a different compiler.
 
 use std::path::Path;
 use std::process::Command;

@@ -224,7 +224,7 @@ pub(crate) enum Command {
         after_help = "`vramp help plan` explains pipelines and how to read a plan."
     )]
     Plan(PlanArgs),
-    /// List the handlers, or show one with its ports and settings
+    /// List the handlers, or show one handler with its ports and settings
     Inspect {
         /// The handler to show; defaults to a list of all handlers
         handler: Option<String>,
@@ -234,7 +234,7 @@ pub(crate) enum Command {
     },
     /// Convert a pipeline from text to TOML, or from TOML to text
     Fmt {
-        /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+        /// The pipeline: text, a file (*.toml is TOML, any other file is text), or `-` for standard input
         #[arg(value_hint = ValueHint::FilePath)]
         pipeline: OsString,
     },
@@ -274,7 +274,7 @@ pub(crate) enum Command {
 
 #[derive(clap::Args)]
 pub(crate) struct PlanArgs {
-    /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+    /// The pipeline: text, a file (*.toml is TOML, any other file is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) pipeline: OsString,
     /// How to print the plan; defaults to text
@@ -289,7 +289,7 @@ pub(crate) struct PlanArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+    /// The pipeline: text, a file (*.toml is TOML, any other file is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) pipeline: OsString,
     /// Maximum number of frames per source

@@ -185,8 +185,8 @@ fn facts(progress: &RunProgress, total: Total) -> String {
     format!("{frames}  {fps:.1} fps{dropped}")
 }
 
-/// The message of an event. An error that ends the run has no message, because it is the result of the run. A change of
-/// the frame size has no message, because the [`EventLog`] counts such changes.
+/// The message of an event. An error that ends the run has no message, because the error is the result of the run. A
+/// change of the frame size has no message, because the [`EventLog`] counts such changes.
 pub(super) fn message(event: &RunEvent) -> Option<Message> {
     match event {
         RunEvent::Reloaded { handler } => Some(Message::Note(format!("{handler}: reloaded"))),

@@ -1,4 +1,5 @@
-//! The keys of the view: which table has the focus, how far each table is scrolled, and whether the view is paused.
+//! The keys of the view, and the state that they change: which table has the focus, how far each table is scrolled,
+//! and whether the view is paused.
 //!
 //! This module does not end the run: a key press returns a [`KeyAction`], and the caller acts. A table is never
 //! scrolled beyond its last row.

@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use super::figures::ViewText;
 use super::keys::{Keys, ViewTable};
 
-/// The smallest window in which the view is drawn.
+/// Width and height of the smallest window in which the view is drawn.
 const LEAST: (u16, u16) = (40, 12);
 
 const HELP: [&str; 11] = [

@@ -114,7 +114,8 @@ pub(crate) fn second_driver() {
     }
 }
 
-/// The command prefix with which `apt-get` may install packages. `None` if it may not, or if there is no `apt-get`.
+/// The command prefix with which `apt-get` may install packages. `None` if there is no `apt-get`, or if the
+/// user is not root and cannot use sudo without a password.
 fn as_root() -> Option<&'static [&'static str]> {
     shell::find("apt-get")?;
     let user = shell::command("id").arg("-u").output().ok()?;

@@ -1,14 +1,15 @@
-//! `cargo xtask instructions`: counts the instructions of key paths and compares them with a recorded table.
+//! Counts the instructions of key paths. `cargo xtask test --only instructions` compares the counts with a recorded
+//! table, and `cargo xtask instructions --record` writes that table.
 //!
 //! Times on a shared machine vary by more than most regressions cost; counts under callgrind do not vary. The paths are
 //! in benches/instructions.rs, which is built in the same way as tests, so that no dependency is built twice. The table
 //! is beside that file.
 //!
-//! Counts depend on the compiler, on whether it builds incrementally, on the C library and on the vector instructions
-//! of the machine. The table records these conditions.
+//! Counts depend on the compiler, on whether the build is incremental, on the C library and on the vector instructions
+//! of the machine. The table records these four conditions and the target.
 //!
 //! Invariant: counts are compared only if all conditions are the same as in the table. Otherwise the step reports that
-//! it did not compare.
+//! nothing was compared.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ struct Table {
     counts: Vec<(String, u64)>,
 }
 
-/// Compares the counts of the current code with the table. Every path is one test in the totals.
+/// Compares the counts of the current code with the table. Every path counts as one test in `tests`.
 pub(crate) fn check(tests: &mut Count) -> anyhow::Result<()> {
     let Some(now) = measure()? else { return Ok(()) };
     let recorded = std::fs::read_to_string(shell::root().join(TABLE))
@@ -89,8 +90,8 @@ fn measure() -> anyhow::Result<Option<Table>> {
     Ok(Some(Table { made_with: made_with()?, counts }))
 }
 
-/// Builds benches/instructions.rs in the same way as `cargo xtask test` builds tests, so that both share all
-/// dependencies.
+/// Builds benches/instructions.rs in the same way as `cargo xtask test` builds tests, so that the two builds share
+/// all dependencies.
 fn build() -> anyhow::Result<PathBuf> {
     let words = ["test", "--no-run", "--workspace", "--bench", "instructions"];
     let mut command = shell::cargo(words.into_iter().chain(["--message-format=json-render-diagnostics"]));
@@ -116,7 +117,8 @@ fn count(program: &Path, name: &str) -> anyhow::Result<u64> {
     command.arg(format!("--callgrind-out-file={}", out.display()));
     command.arg(program).arg(name);
     let output = answer(&mut command)?;
-    let runs: u64 = output.trim().strip_prefix("runs ").context("it did not print the number of runs")?.parse()?;
+    let runs: u64 =
+        output.trim().strip_prefix("runs ").context("the program did not print the number of runs")?.parse()?;
     let profile = std::fs::read_to_string(&out).with_context(|| format!("no profile at {}", out.display()))?;
     std::fs::remove_file(&out)?;
     let all = total(&profile).context("the profile has no total")?;
@@ -200,7 +202,7 @@ impl Table {
         let mut different: Vec<String> = Vec::new();
         for word in words {
             let (one, two) = (find(self, word), find(other, word));
-            let line = format!("{word} {one}, this is {two}");
+            let line = format!("{word} {one}, but now it is {two}");
             if one != two && !different.contains(&line) {
                 different.push(line);
             }
@@ -237,7 +239,7 @@ impl Row {
     }
 }
 
-/// A row for every path: the current paths in their order, then those that are only recorded.
+/// A row for every path: the current paths in their order, then the paths that are only recorded.
 fn compare(recorded: &[(String, u64)], now: &[(String, u64)]) -> Vec<Row> {
     let of = |counts: &[(String, u64)], name: &str| counts.iter().find(|(other, _)| other == name).map(|(_, n)| *n);
     let gone = recorded.iter().filter(|(name, _)| of(now, name).is_none());
@@ -339,9 +341,9 @@ mod tests {
     #[test]
     fn another_compiler_is_named_and_the_same_one_is_not() {
         let (one, two) = (table("1.90.0", &[]), table("1.91.0", &[]));
-        assert_eq!(one.other_making(&two), ["rustc 1.90.0, this is 1.91.0"]);
+        assert_eq!(one.other_making(&two), ["rustc 1.90.0, but now it is 1.91.0"]);
         assert!(one.other_making(&one.clone()).is_empty());
-        assert_eq!(Table::default().other_making(&one), ["rustc nothing, this is 1.90.0"]);
+        assert_eq!(Table::default().other_making(&one), ["rustc nothing, but now it is 1.90.0"]);
     }
 
     #[test]

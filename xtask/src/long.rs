@@ -1,6 +1,6 @@
 //! `cargo xtask long`: tests the same properties as `cargo xtask test`, in far more cases.
 //!
-//! This module sets `VRAMP_LONG`, and each test decides how many cases that means.
+//! This module sets `VRAMP_LONG`, and each test then decides how many cases to run.
 
 use anyhow::Context;
 
@@ -9,7 +9,8 @@ use crate::shell;
 /// Fuzz targets. Each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
 const FUZZED: &[&str] = &["text", "toml", "tensor_file"];
 
-/// Packages and their test files that run with `VRAMP_LONG`, and the cases that each file then covers.
+/// Each row names a package, a test file of that package that runs with `VRAMP_LONG`, and the cases that the file then
+/// covers.
 const LONG: &[(&str, &str, &str)] = &[
     ("vramp-plan", "placement::", "placement against brute force"),
     ("vramp-plan", "depth::", "simulated runs of diamonds"),
@@ -21,7 +22,7 @@ const LONG: &[(&str, &str, &str)] = &[
     ("vramp-cli", "memory::", "every source, filter and sink under every limit on memory"),
 ];
 
-/// Long enough to get past the seeds, short enough to run before every release.
+/// Duration of each fuzz target: long enough to get past the seeds, short enough to run before every release.
 const FUZZ_SECONDS: u32 = 60;
 
 /// Runs each long test file, then each fuzz target.
@@ -43,7 +44,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         let mut fuzz = shell::command("cargo");
         fuzz.args(["+nightly", "fuzz", "run", target, &found, &seeds, "--"]);
         fuzz.arg(format!("-max_total_time={FUZZ_SECONDS}"));
-        shell::run(fuzz).with_context(|| format!("fuzzing {target}; the input is kept in fuzz/artifacts/{target}"))?;
+        shell::run(fuzz)
+            .with_context(|| format!("fuzzing {target}; the failing input is in fuzz/artifacts/{target}"))?;
     }
     Ok(())
 }
@@ -57,9 +59,9 @@ fn missing_for_fuzzing() -> Option<&'static str> {
     if !shell::root().join("fuzz/Cargo.toml").is_file() {
         Some("there is no fuzz folder")
     } else if !works(["+nightly", "version", "--quiet"]) {
-        Some("it needs a nightly toolchain (`rustup toolchain install nightly`)")
+        Some("fuzzing needs a nightly toolchain (`rustup toolchain install nightly`)")
     } else if !works(["+nightly", "fuzz", "--version"]) {
-        Some("it needs cargo-fuzz (`cargo install cargo-fuzz --locked`)")
+        Some("fuzzing needs cargo-fuzz (`cargo install cargo-fuzz --locked`)")
     } else {
         None
     }

@@ -34,8 +34,8 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     ended(&shown, status)
 }
 
-/// Runs a command to its end, and copies its standard output and standard error. Then calls `hear` with each line, even
-/// if the command fails.
+/// Runs a command to its end, and copies the command's output to standard output and standard error. Then calls `hear`
+/// with each line of that output, even if the command fails.
 pub(crate) fn overhear(mut command: Command, hear: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
     let shown = announce(&command);
     let mut child = command

@@ -44,8 +44,8 @@ impl Step {
                 let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
                 let (runner, words): (_, &[&str]) =
                     if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };
-                // Tests start the lessons as programs, so the lessons are built here. `--examples` among the targets
-                // below would build them as test harnesses.
+                // Tests start the lessons as programs, so the lessons are built here. With `--examples` among the
+                // targets below, cargo would build the lessons as test harnesses.
                 shell::run(shell::cargo(["build", "--workspace", "--examples"]))?;
                 // Not `--all-targets`: benchmarks have their own main, which would measure instead of listing tests.
                 // Clippy checks that benchmarks compile.

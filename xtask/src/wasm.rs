@@ -2,7 +2,7 @@
 //!
 //! Finds a compiler that supports the target, or installs one. Nothing is run in a browser.
 //!
-//! Invariant: this build has its own target folder, since it may use another compiler than the other builds.
+//! Invariant: this build has its own target folder, because it may use a different compiler.
 
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,8 @@ pub(crate) fn build() -> anyhow::Result<()> {
     shell::run(command)
 }
 
-/// Finds the target's standard library: installed, from rustup, or from Debian's packages.
+/// Provides the target's standard library: the installed library, or else a library from rustup or from Debian's
+/// packages.
 fn provide(build: &mut Command) -> anyhow::Result<()> {
     if is_installed() {
         return Ok(());

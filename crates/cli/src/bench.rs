@@ -1,7 +1,7 @@
 //! `vramp bench`: prints how long workloads take on this machine.
 //!
-//! `vramp::bench` measures. Each measurement is printed as soon as it is done. There are no files to finish, so Ctrl-C
-//! ends the program at once.
+//! The library measures (`vramp::bench`). Each measurement is printed as soon as it is done. There are no files to
+//! finish, so Ctrl-C ends the program at once.
 
 use anyhow::anyhow;
 use vramp::bench::{

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
     let seconds = started.elapsed().as_secs_f64();
     let _ = match kept {
         Some(path) => {
-            writeln!(text, "\nmeasured in {seconds:.0} s, stored in {path}; plans call it {}", profile.name())
+            writeln!(text, "\nmeasured in {seconds:.0} s, stored in {path}; plans name this profile {}", profile.name())
         }
         None => writeln!(text, "\nmeasured in {seconds:.0} s; not stored, because there is no cache directory"),
     };
@@ -81,7 +81,7 @@ fn ago_words(ago: Duration) -> String {
     }
 }
 
-/// The device to measure. `None` with `--cpu`, or if no device can be opened and the options name none.
+/// The device to measure. `None` with `--cpu`, or if no device can be opened and the options name no device.
 fn open(args: &CalibrateArgs) -> Result<Option<Device>, CliError> {
     if args.cpu {
         return Ok(None);

@@ -34,8 +34,8 @@ pub(crate) fn run(json: bool) -> Result<(), CliError> {
 /// What to install if no adapter is found.
 pub(crate) fn what_to_install() -> &'static str {
     if cfg!(target_os = "linux") {
-        "install a Vulkan driver for your card; on Debian and Ubuntu, `apt install mesa-vulkan-drivers libvulkan1` has \
-         those for AMD and Intel, and one that computes on the CPU"
+        "install a Vulkan driver for your card; on Debian and Ubuntu, `apt install mesa-vulkan-drivers libvulkan1` \
+         installs drivers for AMD and Intel, and a driver that computes on the CPU"
     } else if cfg!(target_os = "macos") {
         "Metal comes with macOS; inside a virtual machine, turn its graphics acceleration on"
     } else if cfg!(target_os = "windows") {
@@ -52,8 +52,8 @@ fn why(chosen: Option<&Chosen>) -> String {
     };
     let profile = calibrate::figures_of(Some(adapter));
     let used = match adapter.kind {
-        AdapterKind::Software => "plans rarely choose it over the CPU, --gpu forces it",
-        _ => "a plan uses it if that is cheaper, --gpu forces it",
+        AdapterKind::Software => "plans rarely choose it over the CPU, but --gpu forces them to",
+        _ => "a plan uses it if that is cheaper, or always with --gpu",
     };
     let measured = crate::calibrate::when(Some(adapter));
     format!("a run uses {}: {why}; costs from {}, {measured}; {used}", adapter.index, profile.name())
@@ -95,7 +95,7 @@ fn text(adapters: &[(&Adapter, &AdapterReading)], why: &str, colour: bool) -> St
     }
     let _ = writeln!(out, "{why}");
     if adapters.len() > 1 {
-        out.push_str("--device N or --device NAME selects another one\n");
+        out.push_str("--device N or --device NAME selects another adapter\n");
     }
     out
 }

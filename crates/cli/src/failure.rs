@@ -1,4 +1,4 @@
-//! [`CliError`]: why a command failed, with its exit code.
+//! [`CliError`]: why a command failed, with the exit code of the program.
 //!
 //! Every failure is printed once, by [`CliError::report`]. A reader that closes standard output is not a failure.
 
@@ -22,17 +22,17 @@ pub(crate) enum CliError {
     Mistakes(Mistakes),
     /// The graph cannot be planned with these options or on this machine.
     NoPlan(anyhow::Error),
-    /// A budget was exceeded. There is one line for each limit.
+    /// A budget was exceeded or could not be checked. There is one line for each such limit.
     Budget(Vec<String>),
-    /// A verification found differences. There is one line for each.
+    /// A verification found differences. There is one line for each difference.
     Different(Vec<String>),
     /// Ended by Ctrl-C or a signal.
     Interrupted,
-    /// The reader of standard output closed it.
+    /// The reader of standard output is gone.
     ReaderGone,
     /// An error about the handler of this name.
     Of(Box<CliError>, String),
-    /// An error with the position of its handler in the pipeline.
+    /// An error with the position of a handler or setting in the text of the pipeline.
     At(Box<CliError>, SourceText, Range<usize>),
 }
 

@@ -107,15 +107,16 @@ impl CheckedPipeline {
         CheckedPipeline::read_if(pipeline, registry, |_, _| Ok(()))
     }
 
-    /// Like `read`, for a command that writes files. `program` adds the files that the program itself uses, or refuses
-    /// the graph. A run that would overwrite its own files is refused before any source is probed.
+    /// Like `read`, for a command that writes files. The function `program` adds the files that vramp itself uses, or
+    /// refuses the graph. A run that would overwrite a file that it reads, or write one file twice, is refused before
+    /// any source is probed.
     pub(crate) fn read_to_run(
         pipeline: &OsStr,
         registry: &Registry,
         program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, CliError>,
     ) -> Result<CheckedPipeline, CliError> {
         CheckedPipeline::read_if(pipeline, registry, |given, spec| {
-            // `read_if` checks the graph again and reports its mistakes.
+            // `read_if` checks the graph again and reports the mistakes.
             let Ok(graph) = Graph::check(spec, registry.catalog(), &Unopened) else { return Ok(()) };
             let files = match &given.from {
                 ReadFrom::Argument => FileUse::of(&graph),
@@ -162,7 +163,7 @@ impl CheckedPipeline {
     }
 }
 
-/// A probe that accepts every source without opening it, because files are compared before any file is opened.
+/// A probe that accepts every source without opening it, because paths are compared before any file is opened.
 struct Unopened;
 
 impl SourceProbe for Unopened {
@@ -171,7 +172,8 @@ impl SourceProbe for Unopened {
     }
 }
 
-/// Adds a position to an error about a handler: the setting whose value the message quotes, or else the handler's kind.
+/// Adds a position to an error about a handler: the position of the setting whose value the message quotes, or else the
+/// position of the handler's kind.
 fn placed(why: CliError, source: &SourceText, spec: &GraphSpec) -> CliError {
     let (CliError::Of(_, named), Some(words)) = (&why, why.words()) else { return why };
     let Some(at) = spec.names().iter().position(|name| name == named) else { return why };
@@ -199,7 +201,8 @@ fn clashing(clash: Clash, source: &SourceText, spec: &GraphSpec) -> CliError {
     CliError::Mistakes(Mistakes { source: Some(source.clone()), list })
 }
 
-/// The name of a source that reads standard input. A handler with `path=-` and no inputs is a source, not a sink.
+/// The name of a source that reads standard input. A handler with `path=-` to which no link leads is a source, not a
+/// sink.
 fn reads_standard_input(spec: &GraphSpec) -> Option<String> {
     let fed: BTreeSet<usize> = spec.links().iter().map(|link| link.to.handler.0).collect();
     let reads = |at: &usize| spec.handlers()[*at].settings.get("path").is_some_and(|path| path.value == "-");
@@ -207,8 +210,8 @@ fn reads_standard_input(spec: &GraphSpec) -> Option<String> {
     spec.names().into_iter().nth(found)
 }
 
-/// The mistakes in kinds and settings of handlers. These are mistakes even if the spec is incomplete, whereas a wrong
-/// link or a missing part may be only the consequence of a mistake in the text.
+/// The mistakes in kinds and settings of handlers. Such a mistake is certain even if the spec is incomplete. A wrong
+/// link or a missing part, however, may be only the consequence of a mistake in the text.
 pub(crate) fn certain_mistakes(spec: &GraphSpec, catalog: &Catalog) -> Vec<Mistake> {
     let Err(CheckError::Mistakes(mut mistakes)) = Graph::check(spec, catalog, &NoProbe) else {
         return Vec::new();

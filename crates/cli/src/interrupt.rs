@@ -1,8 +1,10 @@
 //! Handles Ctrl-C, SIGTERM and SIGHUP as requests to end, and keeps SIGXFSZ from ending the program.
 //!
-//! The first request stops the running pipeline, which finishes its files. The second request, or any request while no
-//! pipeline runs, restores the terminal and exits at once. If SIGHUP was ignored when the program started (`nohup`), it
-//! stays ignored.
+//! Before the first pipeline is ready, a request restores the terminal and exits at once. Afterwards, the first request
+//! stops the pipeline, which finishes its files. If that pipeline has already ended, the first request stops the next
+//! pipeline, if there is one. The second request exits at once.
+//!
+//! If SIGHUP was ignored when the program started (`nohup`), the signal stays ignored.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,7 +38,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// From now on a request stops this pipeline.
+    /// From now on, the first request stops this pipeline. If there was a request before, stops the pipeline now.
     pub(crate) fn stop_instead(&self, stopper: Stopper) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.requested {
@@ -49,7 +51,7 @@ impl Interrupts {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).requested
     }
 
-    /// Handles a request: the first request stops the pipeline, the second exits at once.
+    /// Handles a request: stops the pipeline if there is one and this is the first request, otherwise exits at once.
     pub(crate) fn request(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &state.running {
@@ -93,11 +95,12 @@ fn listen(mut act: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
 /// the program with SIGXFSZ, and no file is finished.
 #[cfg(unix)]
 pub(crate) fn keep_large_files_from_ending_it() {
-    // The flag is never read. If it cannot be registered, the system still ends the program.
+    // The flag is never read. If registering it fails, the system still ends the program.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Whether a signal was ignored when this program started. Without unsafe code, this is known only on Linux.
+/// Whether a signal was ignored when this program started. Without unsafe code, only Linux can tell. On other
+/// systems the result is false.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

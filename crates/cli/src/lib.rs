@@ -1,4 +1,4 @@
-//! The `vramp` program as a library, so that it can be built with additional handlers.
+//! The `vramp` program as a library, so that the program can be built with additional handlers.
 //!
 //! This crate parses the command line, prints results and messages, and sets the exit code. The library `vramp` plans
 //! and runs pipelines.
@@ -13,7 +13,7 @@
 //! fn main() -> std::process::ExitCode {
 //!     let mut registry = vramp::registry();
 //!     registry.add(&ENTRY, |_| Ok(Mine)).expect("the name is free");
-//!     vramp_cli::main(&registry) // `run`, `plan`, `top`, `inspect` and all others know `mine`
+//!     vramp_cli::main(&registry) // `run`, `plan`, `top`, `inspect` and all other commands know `mine`
 //! }
 //! ```
 //!
@@ -48,12 +48,13 @@ use vramp::runtime::Registry;
 use args::{Command, CommandLine};
 use failure::CliError;
 
-/// Reads the command line and runs the command, with the handlers of this registry. Returns in all cases, also after
-/// `--help` and invalid arguments.
+/// Reads the command line and runs the command, with the handlers of this registry. Returns after `--help`
+/// and after invalid arguments too.
 ///
-/// Call this function first in `main`. On Linux without `XDG_RUNTIME_DIR` it restarts the program once with that
-/// variable set, because graphics drivers print warnings without it. It also installs a panic hook that suppresses
-/// Rust's own message for panics in handlers, because vramp reports these panics as errors.
+/// Call this function first in `main`. On Linux, graphics drivers print warnings if the variable `XDG_RUNTIME_DIR` is
+/// missing. In that case, a command that uses graphics drivers restarts the program once with the variable set. This
+/// function also installs a panic hook that suppresses Rust's own message for panics in handlers, because vramp reports
+/// these panics as errors.
 ///
 /// Reports count allocations if the program sets [`CountingAllocator`](vramp::runtime::CountingAllocator) as its global
 /// allocator.
@@ -104,11 +105,12 @@ fn quiet_panics_of_handlers() {
     }));
 }
 
-/// If `XDG_RUNTIME_DIR` is missing, as in containers and over ssh, restarts the program with that variable set.
+/// If `XDG_RUNTIME_DIR` is missing, as in containers and over ssh, and the command uses graphics drivers, restarts the
+/// program with that variable set.
 ///
-/// Mesa looks for a Wayland socket while it lists adapters, and without that variable it prints warnings on standard
-/// error. A process cannot safely change its own environment, but it can restart itself, which takes a millisecond. If
-/// the restart fails, the warnings stay.
+/// While Mesa lists adapters, it looks for a Wayland socket. Without that variable, Mesa prints warnings on standard
+/// error. A process cannot safely change its own environment, but it can restart itself. A restart takes a millisecond.
+/// If the restart fails, the warnings stay.
 #[cfg(target_os = "linux")]
 fn hush_drivers(command: &Command) {
     use std::os::unix::process::CommandExt as _;
@@ -130,7 +132,8 @@ fn hush_drivers(command: &Command) {
 
 fn completions(shell: clap_complete::Shell, registry: &Registry) -> Result<(), CliError> {
     let mut script = Vec::new();
-    // The list is set only for completions: as a parser, it would answer a misspelt handler with all fifty names.
+    // The list of names is set only for completions. If a command used it as a parser, the message about a misspelt
+    // handler would contain all fifty names.
     let names: BTreeSet<&'static str> = registry.catalog().entries().map(|e| e.name).collect();
     let handler = |arg: Arg| arg.value_parser(PossibleValuesParser::new(names));
     let mut command = CommandLine::command().mut_subcommand("inspect", |inspect| inspect.mut_arg("handler", handler));

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> 
     print(args, &plan)
 }
 
-/// The profile to plan with, and a warning about its choice.
+/// The profile to plan with, and a warning about the choice of the profile.
 fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     let flags = &args.flags;
     let wants = flags.prefer.is_some() || flags.min_memory.is_some() || flags.max_load.is_some();

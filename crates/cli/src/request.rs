@@ -62,8 +62,9 @@ pub(crate) fn on_this_machine(
     }
 }
 
-/// The profile of the adapter that a run would use, and a warning about the adapter. `None` if no list of adapters is
-/// stored. Queries no driver.
+/// With `--cpu`, the stored profile of the CPU. Without `--cpu`, or if no such profile is stored, the profile of the
+/// adapter that a run would use, and a warning about the adapter; `None` if no list of adapters is stored. Queries no
+/// driver.
 pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile, Option<String>)>, CliError> {
     if flags.cpu
         && let Some(known) = calibrate::known(None)
@@ -78,8 +79,8 @@ pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile,
     }
 }
 
-/// Opens the device that a run would use. The inner error is the reason why there is no device, if the options do not
-/// require one. With `--cpu` no device is opened.
+/// Opens the device that a run would use. If there is no device and the options do not require a device, the inner
+/// error is the reason. With `--cpu` no device is opened.
 pub(crate) fn open_device(flags: &SharedFlags) -> Result<Result<Device, String>, CliError> {
     if flags.cpu {
         return Ok(Err("--cpu opens none".to_owned()));
@@ -109,7 +110,7 @@ pub(crate) fn choice(flags: &SharedFlags) -> Choice {
     choice
 }
 
-/// The adapter with this API and this index or name; any adapter if neither is given.
+/// The adapter with this API and this index or name; any adapter if no API, index or name is given.
 pub(crate) fn named_choice(backend: Option<Backend>, device: Option<&DeviceWord>) -> Choice {
     let mut choice = machine::choose();
     if let Some(backend) = backend {

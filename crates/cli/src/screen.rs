@@ -1,4 +1,4 @@
-//! Puts the terminal into full-screen mode, and restores it.
+//! Puts the terminal into full-screen mode, and restores the terminal.
 //!
 //! Restoring leaves the alternate screen, turns raw mode off and shows the cursor. The terminal is restored once,
 //! before any message is printed: when the view ends, after a panic, or after a second Ctrl-C.

@@ -158,7 +158,7 @@ fn frames_that_a_slower_input_has_left_over_are_no_loss() {
     }
     let run =
         ends_with(0, vramp_in(&dir, &["run", "y4m path=30.y4m ! mix name=m ! null; y4m path=25.y4m ! m.b", "--cpu"]));
-    let (line, _) = run.err.split_once(" left over when their consumer ended").unwrap();
+    let (line, _) = run.err.split_once(" left over when the consumer ended").unwrap();
     assert!(line.contains("none dropped; ") && !run.err.contains("late"), "{}", run.err);
 }
 

@@ -70,22 +70,23 @@ pub(crate) struct SharedFlags {
     /// Destroy the device after this many frames, to test --on-loss
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) lose_device_at: Vec<u64>,
-    /// Frame rate to keep, such as 30, 29.97 or 30000/1001; without it, files and patterns run as fast as possible
+    /// Frame rate to keep, such as 30, 29.97 or 30000/1001; by default, files and patterns run as fast as possible
     #[arg(long, value_name = "F")]
     pub(crate) fps: Option<Rate>,
     /// Exit with code 4 if a frame needs more than this on average, such as submits=1,allocs=0. The average is measured
     /// over the second half of a run. The option has no effect on a plan. `vramp help run` lists the keys
     #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
     pub(crate) budget: Vec<Budget>,
-    /// Maximum memory for frames per memory space, such as 256M or cpu=1G,gpu=256M; if a plan needs more, frames wait
+    /// Maximum memory for frames per memory space, such as 256M or cpu=1G,gpu=256M; if no plan fits, frames wait
     #[arg(long, value_name = "BYTES|cpu=BYTES,gpu=BYTES", value_parser = MemoryBudget::read)]
     pub(crate) memory: Option<MemoryBudget>,
-    /// Compare results instead of running (only with `vramp run`): those of fused with those of unfused handlers, and
-    /// those of the GPU with those of the CPU. Sinks write nothing. If results differ, the exit code is 5
+    /// Compare results instead of running: fused with unfused handlers, and the GPU with the CPU. Sinks write nothing.
+    /// If results differ, the exit code is 5. Only `vramp run` accepts this option
     #[arg(long)]
     pub(crate) verify: bool,
     /// Machine to plan for: a profile that ships with vramp (discrete, integrated, phone, software or cpu; also written
-    /// shipped:NAME), or a TOML file. If a file has the name of a shipped profile, add its directory, as in ./discrete
+    /// shipped:NAME), or a TOML file. If a file has the name of a shipped profile, add the directory of the file, as in
+    /// ./discrete
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<OsString>,
     /// Print only errors on standard error

@@ -1,7 +1,7 @@
 //! The value of `--memory`: `512M` for each memory space, or `cpu=1G,gpu=256M`.
 //!
-//! A budget is at least one byte. A single number applies to each space, not to their sum. The pools enforce the
-//! budget.
+//! A budget is at least one byte. A single number applies to each space, not to the sum of the spaces. The memory
+//! pools of the runtime enforce the budget.
 
 use vramp::plan::Space;
 

@@ -57,8 +57,8 @@ Pipelines:
 
     pattern name=cam ! mix name=both ! null; cam. ! flip axis=h ! both.b
 
-  A link whose consumer is too slow keeps only the newest frame with `!{latest}`,
-  drops the oldest frame with `!{queue depth=4}`, and waits with `!{lossless}`.
+  If its consumer is too slow, a link `!{latest}` keeps only the newest frame, a link
+  `!{queue depth=4}` drops the oldest frame, and a link `!{lossless}` waits.
   `#` starts a comment that ends with the line.";
 
 const PLAN_HELP: &str = "\
@@ -83,15 +83,15 @@ While it runs:
 
 Files:
   A run that would overwrite a file that it reads, or write one file twice, is refused
-  with exit code 2, also if the paths differ and lead to the same file. If a run fails or
-  is interrupted, the sinks y4m and raw do not replace an existing file. They keep the
-  frames so far in a file beside it, such as clip.partial.y4m for clip.y4m. With
+  with exit code 2, even if two different paths lead to the same file. If a run fails or is
+  interrupted, the sinks y4m and raw do not replace an existing file. They keep the frames
+  so far in another file, such as clip.partial.y4m beside clip.y4m. With
   `partial=replace` they replace the existing file.
 
 A device that is lost:
-  vramp opens the device again in the same way. If that fails, or if the device is lost
-  repeatedly, the CPU continues from the next frame, and vramp tries to open the device
-  from time to time. With `--on-loss cpu` the run stays on the CPU, and with `--on-loss
+  vramp opens the device again, as at the start. If that fails, or if the device is lost
+  repeatedly, the CPU continues from the next frame, and from time to time vramp tries to
+  open the device again. With `--on-loss cpu` the run stays on the CPU, and with `--on-loss
   stop` it ends. Frames that were on the device are lost and counted as device_lost;
   `recoveries` in the report lists each loss. If a handler can run only on the device and
   the device cannot be opened again, the run ends. To test all this, `--lose-device-at
@@ -113,16 +113,16 @@ Budgets:
 
 Timing:
   Kernel times in the report are measured for a sample of submits. If the clock of the
-  device can be read, it gives the times (timing: timestamps). Otherwise a measurement ends
-  when vramp notices that the kernel has ended (timing: fenced). `--trace FILE` records
-  every call of every handler, every kernel, and how many frames wait in each link. The
-  trace keeps the last 131072 spans of each lane. The file is complete however the run
-  ends. With `--fps`, vramp names the handler that makes frames late: the slowest handler in
-  the slowest lane on the way to the sink.
+  device can be read, the times are from that clock (timing: timestamps). Otherwise a
+  measurement ends when vramp notices that the kernel has ended (timing: fenced). `--trace
+  FILE` records every call of every handler, every kernel, and how many frames wait in each
+  link. The trace keeps the last 131072 spans of each lane. The file is complete however
+  the run ends. With `--fps`, vramp names the handler that makes frames late: the slowest
+  handler in the slowest lane on the way to the sink.
 
 Memory:
-  vramp prints the memory that the plan needs before the run, and the peak after it.
-  `--memory 256M` limits the frames in each memory space to 256 MB. `--memory
+  Before the run, vramp prints the memory that the plan needs. After the run, it prints the
+  peak. `--memory 256M` limits the frames in each memory space to 256 MB. `--memory
   cpu=1G,gpu=256M` sets a limit for each space. K, M and G are powers of 1000, Ki, Mi and
   Gi are powers of 1024. If the plan does not fit, vramp takes another plan that fits. If
   no plan fits, frames wait for memory. If waiting cannot help, the run ends with an error
@@ -218,13 +218,13 @@ pub(crate) enum Command {
     /// Show where every step of a pipeline would run, and why
     ///
     /// Decides the memory space and format of every link, which handlers are fused into one kernel, and which lane runs
-    /// each handler, and estimates the cost of a frame. Opens no device and decodes no frame.
+    /// each handler. Estimates the cost of a frame. Opens no device and decodes no frame.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{PLAN_HELP}"),
         after_help = "`vramp help plan` explains pipelines and how to read a plan."
     )]
     Plan(PlanArgs),
-    /// List the handlers, or show one with its ports and settings
+    /// List the handlers, or show one handler with its ports and settings
     Inspect {
         /// The handler to show; defaults to a list of all handlers
         handler: Option<String>,
@@ -234,7 +234,7 @@ pub(crate) enum Command {
     },
     /// Convert a pipeline from text to TOML, or from TOML to text
     Fmt {
-        /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+        /// The pipeline: text, a file (*.toml is TOML, any other file is text), or `-` for standard input
         #[arg(value_hint = ValueHint::FilePath)]
         pipeline: OsString,
     },
@@ -251,9 +251,9 @@ pub(crate) enum Command {
     },
     /// Check what works on this machine, and say what to type if something does not
     ///
-    /// Checks drivers, variables, permissions and directories. Opens the adapter that a run would use, and compares a
-    /// few frames that it computes with those of the CPU. Exits with 1 if there is a problem, otherwise with 0, also
-    /// after warnings.
+    /// Checks drivers, variables, permissions and directories. Opens the adapter that a run would use, runs a
+    /// small pipeline on that adapter and on the CPU, and compares the frames. Exits with 1 if there is a problem,
+    /// otherwise with 0, also after warnings.
     Doctor {
         /// Print one line of JSON instead
         #[arg(long)]
@@ -274,7 +274,7 @@ pub(crate) enum Command {
 
 #[derive(clap::Args)]
 pub(crate) struct PlanArgs {
-    /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+    /// The pipeline: text, a file (*.toml is TOML, any other file is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) pipeline: OsString,
     /// How to print the plan; defaults to text
@@ -289,13 +289,13 @@ pub(crate) struct PlanArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// The pipeline: text, a file (*.toml is TOML, any other is text), or `-` for standard input
+    /// The pipeline: text, a file (*.toml is TOML, any other file is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) pipeline: OsString,
     /// Maximum number of frames per source
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) frames: Option<u64>,
-    /// Maximum duration in seconds; sources end after it
+    /// Maximum duration in seconds; then the sources end
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
     /// Reload shaders when their files change, between two frames

@@ -62,7 +62,7 @@ pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     }
     for (name, instead) in NOT_READ {
         if let Some(value) = drivers.var(name) {
-            let words = format!("is set to `{}`; vramp does not read it; use {instead}", value.display());
+            let words = format!("is set to `{}`, but vramp does not read it; use {instead}", value.display());
             checks.push(HealthCheck::warning(name, words).fix(format!("unset {name}")));
         }
     }

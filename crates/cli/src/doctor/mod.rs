@@ -1,8 +1,8 @@
-//! `vramp doctor`: checks what works on this machine, and says what to type if something does not.
+//! `vramp doctor`: checks what works on this machine, and says what to type if something does not work.
 //!
-//! A setting that breaks something until the user changes it is a problem. A part that is only missing is a warning.
-//! Every problem says what to type. The last checks run a pipeline: they open the adapter that a run would use, and
-//! compare its pixels with those of the CPU through `vramp::verify`.
+//! A setting that breaks something until the user changes the setting is a problem. A part that is only missing is a
+//! warning. Every problem says what to type. The last checks run a pipeline: they open the adapter that a run would
+//! use, and compare its pixels with those of the CPU through `vramp::verify`.
 
 mod fix;
 mod graphics;
@@ -45,7 +45,7 @@ enum CheckState {
     Ok,
     /// Something is missing or has no effect; vramp works nevertheless.
     Warning,
-    /// Something does not work until the user changes it.
+    /// Something does not work until the user acts.
     Problem,
 }
 

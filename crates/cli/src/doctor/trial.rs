@@ -52,7 +52,7 @@ fn check_of(name: &'static str, verified: &Verified, on: &str, which: impl Fn(Co
     if equal == 0 {
         return HealthCheck::warning(name, format!("{on}: nothing could be compared"));
     }
-    let against = if name == "trial on gpu" { "those of the CPU" } else { "those of every handler alone" };
+    let against = if name == "trial on gpu" { "those of the CPU" } else { "those of unfused handlers" };
     HealthCheck::ok(
         name,
         format!("{on} ran `{PIPELINE}`; its pixels equal {against} ({})", counted(equal, "comparison")),

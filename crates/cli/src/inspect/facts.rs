@@ -9,7 +9,7 @@ use vramp::plan::catalog::{
 use vramp::plan::{ANY_SIDE, DType, Format, Interval, OnError, Until};
 use vramp::runtime::Registry;
 
-/// Whether the handler can run. The rule is that of a run: the runtime itself implements transfers, and every other
+/// Whether the handler can run, by the same rule as in a run: the runtime itself implements transfers, and every other
 /// handler needs a maker in the registry.
 pub(super) fn status(entry: &Entry, registry: &Registry) -> &'static str {
     if registry.runs(entry) { "runs" } else { "plan only" }
@@ -32,7 +32,7 @@ pub(super) fn kernels(entry: &Entry) -> Vec<&'static str> {
     kinds.into_iter().map(KernelKind::name).collect()
 }
 
-/// The kind of the kernel as text, and the settings that change it.
+/// The kind of the kernel as text, with the settings that change the kind.
 pub(super) fn kernel(entry: &Entry) -> String {
     match entry.kernel {
         KernelRule::None => "none: moves, holds, reads or writes frames".to_owned(),
@@ -98,7 +98,7 @@ pub(super) fn origin(output: &Output) -> [String; 3] {
         SizeRule::SettingOrInput(key) => format!("`{key}`, else the input's"),
         SizeRule::SettingOrScaled(size, scale) => format!("`{size}`, or the input's times `{scale}`"),
         SizeRule::Cut(x, y, size) => format!("`{size}`, cut out of the input at `{x}`, `{y}`"),
-        SizeRule::Turned(key) => format!("the input's, sides swapped by a quarter turn of `{key}`"),
+        SizeRule::Turned(key) => format!("the input's, with the sides swapped by a quarter turn of `{key}`"),
         SizeRule::Probed(None) => "the source's own".to_owned(),
         SizeRule::Probed(Some(key)) => format!("the source's own, or `{key}`"),
     };

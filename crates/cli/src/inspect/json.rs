@@ -1,4 +1,4 @@
-//! The JSON of `vramp inspect --json`: `{"handlers": [...]}`, whether it shows one handler or all handlers.
+//! The JSON of `vramp inspect --json`: `{"handlers": [...]}`, for one handler as well as for all handlers.
 //!
 //! Every key is always present; a value that does not apply is null or empty.
 

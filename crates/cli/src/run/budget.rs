@@ -1,7 +1,8 @@
 //! Compares a report with the limits of `--budget`.
 //!
-//! The limits apply to the steady state. If the run is too short to have a steady state, they apply to the whole run,
-//! with a warning. A run without a single frame meets no budget.
+//! The limit of `drops` applies to the whole run, and all other limits to the steady state. If the run is too short to
+//! have a steady state, all limits apply to the whole run, with a warning. If no frame arrives at a sink, the run fails
+//! every budget.
 
 use vramp::runtime::Report;
 use vramp::runtime::observe::{PerFrame, RunCounters};

@@ -185,8 +185,8 @@ fn facts(progress: &RunProgress, total: Total) -> String {
     format!("{frames}  {fps:.1} fps{dropped}")
 }
 
-/// The message of an event. An error that ends the run has no message, because it is the result of the run. A change of
-/// the frame size has none, because the [`EventLog`] counts it.
+/// The message of an event. An error that ends the run has no message, because the error is the result of the run. A
+/// change of the frame size has no message, because the [`EventLog`] counts such changes.
 pub(super) fn message(event: &RunEvent) -> Option<Message> {
     match event {
         RunEvent::Reloaded { handler } => Some(Message::Note(format!("{handler}: reloaded"))),
@@ -211,10 +211,10 @@ fn warning(event: &RunEvent) -> Option<String> {
                 OnError::Retry => "the frame is retried once",
                 _ => "the frame is skipped",
             };
-            Some(format!("{handler} failed on frame {frame}: {error}; {then}, later failures are not reported"))
+            Some(format!("{handler} failed on frame {frame}: {error}; {then}, and later failures are not reported"))
         }
         RunEvent::NotReloaded { handler, problem } => {
-            Some(format!("{handler}: the saved file cannot be used, the previous shader keeps running: {problem}"))
+            Some(format!("{handler}: the saved file cannot be used, so the previous shader keeps running: {problem}"))
         }
         RunEvent::Slow { handler, own, frame, took, budget, count } => {
             let more =
@@ -225,7 +225,7 @@ fn warning(event: &RunEvent) -> Option<String> {
                 format!("{handler} takes {own:.1} ms of a {budget:.1} ms frame; {late}")
             } else {
                 format!(
-                    "{late}, not {budget:.1} ms; no handler takes that long, the slowest is {handler} with {own:.1} ms"
+                    "{late}, not {budget:.1} ms; no handler takes that long; the slowest is {handler} with {own:.1} ms"
                 )
             })
         }

@@ -1,4 +1,4 @@
-//! `vramp run`: plans a pipeline and runs it, or compares its results with `--verify`.
+//! `vramp run`: plans a pipeline and runs it, or with `--verify` compares results instead.
 //!
 //! This module refuses invalid requests before the run starts, prints the result, and returns the most important error
 //! if there are several. Standard output gets the frames of a sink or one line of JSON, and nothing else. The report is
@@ -141,8 +141,8 @@ pub(crate) fn whole_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Writes the timeline, prints the report and returns the result of the run. If there are several errors, a failure
-/// comes before an interruption, and an interruption before a budget.
+/// Writes the timeline, prints the report and returns the result of the run. If there are several errors, returns
+/// a failure rather than an interruption, and an interruption rather than an exceeded budget.
 pub(crate) fn conclude(
     args: &RunArgs,
     outcome: RunOutcome,

@@ -62,8 +62,8 @@ fn judge(verified: &Verified) -> Result<(), CliError> {
     if differences.is_empty() { Ok(()) } else { Err(CliError::Different(differences)) }
 }
 
-/// With `all`, one line for each comparison. Otherwise one line for each kind of comparison and one for each comparison
-/// that was skipped.
+/// With `all`, one line for each comparison. Otherwise one line for each kind of comparison and one line for each
+/// skipped comparison.
 fn comparison_text(all: bool, verified: &Verified) -> String {
     if all {
         return verified.to_string();

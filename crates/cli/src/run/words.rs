@@ -93,7 +93,7 @@ pub(crate) fn size_of_plan(plan: &Plan) -> String {
     parts.join(", ")
 }
 
-/// The cost in the other space, if it is known and higher than that of the plan.
+/// The cost in the other space, if that cost is known and higher than the cost of the plan.
 fn otherwise(plan: &Plan) -> String {
     let all_cpu = plan.handlers.iter().all(|handler| handler.space == Space::Cpu);
     match (all_cpu, plan.alternatives.gpu_ns, plan.alternatives.cpu_ns) {
@@ -139,7 +139,7 @@ fn drops(dropped: &Dropped) -> String {
         sum => format!("{sum} dropped ({})", reasons(&lost)),
     };
     if dropped.late > 0 {
-        let left = format!("; {} left over when their consumer ended", counted(dropped.late as usize, "frame"));
+        let left = format!("; {} left over when the consumer ended", counted(dropped.late as usize, "frame"));
         text.push_str(&left);
     }
     text
@@ -189,10 +189,10 @@ mod tests {
     fn frames_that_an_input_had_left_over_are_not_called_dropped() {
         let left = Dropped { late: 4, ..Dropped::default() };
         assert_eq!(drops(&Dropped::default()), "none dropped");
-        assert_eq!(drops(&left), "none dropped; 4 frames left over when their consumer ended");
+        assert_eq!(drops(&left), "none dropped; 4 frames left over when the consumer ended");
         assert_eq!(
             drops(&Dropped { link_full: 2, late: 1, ..Dropped::default() }),
-            "2 dropped (2 link full); 1 frame left over when their consumer ended"
+            "2 dropped (2 link full); 1 frame left over when the consumer ended"
         );
     }
 }

@@ -30,7 +30,7 @@ impl Keyboard {
         Ok(Keyboard { has_more: false })
     }
 
-    /// The next event; `None` if there is none within this time.
+    /// The next event; `None` if no event arrives within this time.
     pub(super) fn wait(&mut self, longest: Duration) -> io::Result<Option<Event>> {
         #[cfg(unix)]
         let longest = {

@@ -1,4 +1,5 @@
-//! The keys of the view: which table has the focus, how far each table is scrolled, and whether the view is paused.
+//! The keys of the view, and the state that they change: which table has the focus, how far each table is scrolled,
+//! and whether the view is paused.
 //!
 //! This module does not end the run: a key press returns a [`KeyAction`], and the caller acts. A table is never
 //! scrolled beyond its last row.
@@ -35,7 +36,7 @@ pub(super) struct Keys {
     chosen: usize,
     /// Number of rows scrolled off above each table.
     above: [usize; 3],
-    /// For each table, when it was last drawn: how many rows were visible, and how many rows it had.
+    /// For each table: how many rows had space when the table was last drawn, and how many rows the table had.
     shown: [(usize, usize); 3],
 }
 

@@ -10,20 +10,20 @@ use ratatui::text::Line;
 use super::figures::ViewText;
 use super::keys::{Keys, ViewTable};
 
-/// The smallest window in which the view is drawn.
+/// Width and height of the smallest window in which the view is drawn.
 const LEAST: (u16, u16) = (40, 12);
 
 const HELP: [&str; 11] = [
     "q, Esc       end the run: files are finished and the report is printed",
-    "Ctrl-C       the same, with exit code 130; again, to end at once",
+    "Ctrl-C       the same, with exit code 130; a second Ctrl-C ends at once",
     "p, space     pause the view; the run continues",
     "Tab, arrows  choose a table, scroll it; also PgUp, PgDn, Home, End",
     "Ctrl-L       redraw",
     "",
-    "Rates, busy and at work cover the last second, everything else the whole run.",
-    "at work      the share of time that a handler works; for a kernel, that of",
-    "             all its handlers together (\"). On the device, the device's time.",
-    "depth        frames that a link can hold; inline if both ends run together.",
+    "Rates, `busy` and `at work` cover the last second, all else the whole run.",
+    "at work      the share of time in which a handler works. All handlers of a",
+    "             kernel share one figure (\"). On the GPU, the device's time counts.",
+    "depth        frames that a link can hold; inline if both ends run together",
     "?            back to the figures",
 ];
 

@@ -78,7 +78,7 @@ fn an_unknown_handler_is_answered_with_the_nearest_name() {
     let run = ends_with(2, vramp(&["inspect", "blru"]));
     assert_eq!(run.err, "error: unknown handler `blru`; did you mean `blur`?\n");
     let run = ends_with(2, vramp(&["inspect", "zzzzzzzz"]));
-    assert!(run.err.contains("`vramp inspect` lists them all"), "{}", run.err);
+    assert!(run.err.contains("`vramp inspect` lists all kinds"), "{}", run.err);
 }
 
 #[test]

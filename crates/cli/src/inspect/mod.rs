@@ -20,7 +20,7 @@ pub(crate) fn run(handler: Option<&str>, json: bool, registry: &Registry) -> Res
     if let (Some(name), true) = (handler, entries.is_empty()) {
         let help = match catalog.nearest(name) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`vramp inspect` lists them all".to_owned(),
+            None => "`vramp inspect` lists all kinds".to_owned(),
         };
         return Err(CliError::Wrong(anyhow!("unknown handler `{name}`; {help}")));
     }

@@ -153,6 +153,12 @@ pub(crate) fn find_profile(word: &OsStr) -> Result<Profile, CliError> {
         return shipped(class);
     }
     let path = Path::new(word);
+    if !path.exists() {
+        let (name, names) = (path.display(), Profile::SHIPPED.join(", "));
+        return Err(CliError::Wrong(anyhow!(
+            "--profile {name}: no such file; help: give a file, or one of the shipped profiles {names}"
+        )));
+    }
     if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         let name = path.display();
         return Err(CliError::Wrong(anyhow!("--profile {name}: not a regular file; help: give a file")));

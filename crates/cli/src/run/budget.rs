@@ -39,8 +39,16 @@ pub(crate) fn check(flags: &SharedFlags, report: &Report) -> Result<(), CliError
                  vramp::runtime::CountingAllocator as its global allocator"
             ));
         };
-        let over = if steady && name != DROPS { figures.frames } else { report.frames };
+        let over = if steady { figures.frames } else { report.frames };
         (measured > limit + ROUNDING).then(|| {
+            if name == DROPS {
+                let (dropped, sent) = (report.dropped.sum(), report.frames_in);
+                return format!(
+                    "budget exceeded: {name} {} per frame, at most {limit} allowed ({dropped} of {sent} frames, including \
+                     those left over when their consumer ended)",
+                    rounded(measured)
+                );
+            }
             format!(
                 "budget exceeded: {name} {} per frame, at most {limit} allowed (over {over} frames)",
                 rounded(measured)

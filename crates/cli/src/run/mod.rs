@@ -23,7 +23,7 @@ use anyhow::anyhow;
 use serde::Serialize;
 use vramp::Pipeline;
 use vramp::handlers::files::FileUse;
-use vramp::plan::{Graph, RunOptions};
+use vramp::plan::{Graph, Plan, RunOptions};
 use vramp::runtime::observe::KeptPartial;
 use vramp::runtime::{Listener, Registry, RunError, RunOutcome, Trace};
 
@@ -127,7 +127,9 @@ impl Ready {
             plan.warnings.iter().for_each(|warning| page::warning(warning));
             plan.notes.iter().for_each(|note| page::note(note));
             if flags.verbose {
-                page::words(&plan.to_text(page::colour_on_stderr()));
+                // The warnings and notes are printed above.
+                let plan_only = Plan { warnings: Vec::new(), notes: Vec::new(), ..plan.clone() };
+                page::words(&plan_only.to_text(page::colour_on_stderr()));
                 plan::negotiated(plan);
             }
             page::words(&plan_line(&pipeline));

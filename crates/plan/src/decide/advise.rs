@@ -85,8 +85,9 @@ impl Advice<'_> {
                 && advised.insert(change.clone())
             {
                 let remedy = self.remedy(&change);
-                let _ =
-                    write!(line, "; avoidable: {remedy} would save {} per frame and {transfers} transfer(s)", ms(ns));
+                let plural = if transfers == 1 { "" } else { "s" };
+                let saved = format!("{} per frame and {transfers} transfer{plural}", ms(ns));
+                let _ = write!(line, "; avoidable: {remedy} would save {saved}");
             }
             warnings.push(line);
         }

@@ -244,10 +244,16 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
 /// download, and the converter as written in a pipeline.
 fn on_gpu_before_download(net: &Net<'_>, allowed: &[Allowed], at: usize) -> Option<(usize, String)> {
     let is_converter = |node: usize| net.nodes[node].inserted && allowed[node].spaces == SpaceSet::GPU;
+    let to_cpu = |node: usize| {
+        net.nodes[node].fans.iter().flatten().all(|wire| allowed[net.wires[*wire].to].spaces == SpaceSet::CPU)
+    };
     let wire = &net.wires[at];
     let (converter, into) = if is_converter(wire.from) {
         (wire.from, written_before(net, at))
-    } else if is_converter(wire.to) && net.nodes[wire.from].entry.transfer == Some(TransferDirection::Down) {
+    } else if is_converter(wire.to)
+        && to_cpu(wire.to)
+        && net.nodes[wire.from].entry.transfer == Some(TransferDirection::Down)
+    {
         (wire.to, written_before(net, net.lead_wire(wire.from)?))
     } else {
         return None;

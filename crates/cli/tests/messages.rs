@@ -115,6 +115,16 @@ fn what_strict_suggests_before_a_sink_of_another_format_plans() {
         assert_eq!(fix, "blur0.video ! convert i420 ! download ! y4m0.video", "{}", run.err);
     }
     ends_with(0, plan("pattern ! blur ! convert i420 ! download ! y4m path=x.y4m", &["--strict", "--gpu"]));
+    // A consumer on the GPU needs an upload instead.
+    let run = ends_with(3, plan("pattern ! convert i420 ! download ! blur ! null", &["--strict", "--gpu"]));
+    assert_eq!(suggested(&run), "download0.video ! upload ! blur0.video", "{}", run.err);
+    ends_with(0, plan("pattern ! convert i420 ! download ! upload ! blur ! null", &["--strict", "--gpu"]));
+}
+
+#[test]
+fn an_unknown_profile_is_answered_with_the_shipped_ones() {
+    let run = ends_with(2, vramp(&["plan", "pattern ! null", "--profile", "discreet"]));
+    assert!(run.err.contains("discreet: no such file") && run.err.contains("discrete, integrated"), "{}", run.err);
 }
 
 #[test]
@@ -133,6 +143,8 @@ fn advice_is_given_once_and_only_if_it_can_be_taken() {
     let run = ends_with(0, plan(&pipeline, &["--gpu"]));
     assert_eq!(run.err.matches("transfer of").count(), 2, "{}", run.err);
     assert_eq!(run.err.matches("dropping --gpu would save").count(), 1, "{}", run.err);
+    let run = ends_with(0, vramp(&["run", &pipeline, "--gpu", "-v"]));
+    assert_eq!(run.err.matches("transfer of").count(), 2, "{}", run.err);
 }
 
 #[test]

@@ -59,7 +59,8 @@ pub struct NodeSnapshot {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSnapshot {
     pub carried: LinkUse,
-    /// Dropped frames by reason. Frames that did not cross a transfer are counted only in the `dropped` of `carried`.
+    /// Dropped frames by reason. Frames that a transfer of this link failed to pass on are counted only in the
+    /// `dropped` of `carried`.
     pub dropped: Dropped,
     /// Index in `nodes` of the transfer that this link crosses.
     pub transfer: Option<usize>,

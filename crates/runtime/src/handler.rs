@@ -185,8 +185,7 @@ pub trait FrameHandler: Send {
     /// so the runtime reserves the source's memory before the call.
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError>;
 
-    /// Called once after the last frame; after a failure or an interruption, `stop_early` is called instead. Files are
-    /// finished here.
+    /// Called once after the last frame, unless `stop_early` is called instead. Files are finished here.
     fn stop(&mut self) -> Result<(), HandlerError> {
         Ok(())
     }

@@ -67,7 +67,10 @@ pub enum RunError {
     Failed(HandlerFailure),
     /// A handler did not return after the run was stopped. Rust cannot end a thread, so the handler's thread is
     /// abandoned.
-    #[error("{} did not return within {waited:?} after the stop; each such thread is abandoned", .handlers.join(", "))]
+    #[error(
+        "{} did not return within {waited:?} after the stop; every thread that does not return is abandoned",
+        .handlers.join(", ")
+    )]
     Unresponsive { handlers: Vec<String>, waited: Duration },
 }
 

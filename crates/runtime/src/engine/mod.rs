@@ -18,8 +18,8 @@
 //! feasibility of the new plan matters: if a buffer would be too large for the device, the run ends with that reason
 //! and the frame's number; if `mix` receives frames of two sizes, `mix` reports that. The counter `replans` counts how
 //! often the graph was planned again. Several sources may change their sizes one after the other, so a join checks the
-//! sizes of each frame. Depths and budgets stay as in the first plan; the pools' targets are what the largest plan so
-//! far needs. The format of a stream never changes: formats decide which converters exist, and each source has one
+//! sizes of each frame. Depths and budgets stay as in the first plan; the pools' targets are computed from the largest
+//! plan so far. The format of a stream never changes: formats decide which converters exist, and each source has one
 //! format. Sinks with one header per stream (`y4m`, `raw`) refuse a second size.
 //!
 //! Invariants: permanent failures are reported while the engine is built. Every frame is accounted for at the end,

@@ -8,7 +8,7 @@
 //! Invariants: an allocation counts once, for the innermost scope of its thread, as own or as foreign. Outside of every
 //! scope nothing is counted.
 
-#![expect(unsafe_code, reason = "a global allocator is an unsafe trait, and C functions configure the system's")]
+#![expect(unsafe_code, reason = "the trait of global allocators is unsafe, and so are the C functions below")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

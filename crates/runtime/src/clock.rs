@@ -5,7 +5,8 @@
 //! A live source skips frames that were due during a stall. Any other paced source slips: a stall delays all later
 //! frames, so that no frame of a file is left out and no frames come in a burst.
 //!
-//! Invariants: frame numbers only grow. Frames never come in a burst. A frame's time depends on its number alone.
+//! Invariants: frame numbers only grow. Frames of a paced source never come in a burst. A frame's time depends on its
+//! number alone.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub struct Tick {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paced {
     Fire(Tick),
-    /// No frame is due for this long.
+    /// The next frame is due after this long.
     Wait(Duration),
 }
 
@@ -111,7 +112,8 @@ impl Clock {
     pub fn fired(&mut self, tick: &Tick, since_start: Duration) {
         (self.before, self.next) = (Some(tick.number), tick.number + 1);
         if let Pacing::Slipping(rate, late) = &mut self.pace {
-            // A delay of less than a period is jitter and may be caught up; only a longer delay counts as a stall.
+            // A delay of less than a period is jitter that later frames may make up for; only a longer delay counts as
+            // a stall.
             let behind = since_start.saturating_sub(due_at(*rate, tick.number) + *late);
             let period = due_at(*rate, 1);
             *late += behind.saturating_sub(period);

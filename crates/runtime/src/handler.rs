@@ -54,8 +54,8 @@ pub enum HandlerError {
     NoTwin { trouble: Trouble },
     /// The frame of a non-lead input was lost with the device, and the source of that input has ended.
     #[error(
-        "input {input} was on the lost device and will bring no other frame; feed it from a source that \
-         continues (`loop=true`), or keep it on the CPU (`--place`)"
+        "the frame of input {input} was lost with the device, and no other frame will come on this input; feed the \
+         input from a source that continues (`loop=true`), or keep its frames on the CPU (`--place`)"
     )]
     SideLost {
         /// Counted from 0.
@@ -82,7 +82,7 @@ impl HandlerError {
         HandlerError::Failed(error.into())
     }
 
-    /// An error after which neither a retry nor skipping the frame can help.
+    /// An error for which it is useless to retry the call or to skip the frame.
     pub fn hopeless(error: impl Into<Box<dyn Error + Send + Sync>>) -> HandlerError {
         HandlerError::Hopeless(error.into())
     }
@@ -185,7 +185,7 @@ pub trait FrameHandler: Send {
     /// so the runtime reserves the source's memory before the call.
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError>;
 
-    /// Called once after the last frame, also after an error or a stop. Files are finished here.
+    /// Called once after the last frame, unless `stop_early` is called instead. Files are finished here.
     fn stop(&mut self) -> Result<(), HandlerError> {
         Ok(())
     }
@@ -221,7 +221,7 @@ pub trait FrameHandler: Send {
         false
     }
 
-    /// Whether a call that failed for lack of memory can be repeated even though it takes no frame.
+    /// Whether a call that failed for lack of memory can be repeated even if the call takes no frame.
     #[doc(hidden)]
     fn can_repeat(&self) -> bool {
         false
@@ -255,7 +255,7 @@ pub struct Call<'a> {
     pub(crate) context: &'a mut LaneContext,
     /// Index of the lead input.
     pub(crate) lead: usize,
-    /// Host memory to leave to downstream units, as long as the call can be repeated.
+    /// Bytes of host memory that [`Call::lend`] leaves to downstream units while the call can still be repeated.
     pub(crate) leave_bytes: u64,
     /// True if the output arrives after the call, in order (a download).
     pub(crate) later: bool,
@@ -266,8 +266,8 @@ impl Call<'_> {
         self.now
     }
 
-    /// Whether the pipeline is ending. A source that waits for something outside, such as a pipe, polls this (the
-    /// built-in readers every 50 ms). A run waits one second for such a source and then abandons its thread.
+    /// Whether the pipeline is ending. A source that waits for something outside, such as a pipe, polls this method
+    /// (the built-in readers do so every 50 ms). A run waits one second for such a source and then abandons its thread.
     pub fn is_ending(&self) -> bool {
         self.context.is_ending()
     }
@@ -305,8 +305,8 @@ impl Call<'_> {
         self.context.device_context().map(|device_context| device_context.device())
     }
 
-    /// Appends a recording to the submit of this frame. Fails on the host, and if the recording contains downloads,
-    /// because no node would receive them.
+    /// Appends a recording to the submit of this frame. Fails if frames are on the host, and if the recording contains
+    /// downloads, because no node would receive the downloaded bytes.
     pub fn record(&mut self, recording: &mut vramp_gpu::Recording) -> Result<(), HandlerError> {
         let Some(device_context) = self.context.device_context() else {
             return Err(HandlerError::failed("there is no device to record for: frames are on the host"));

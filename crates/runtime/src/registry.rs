@@ -3,8 +3,8 @@
 //!
 //! Preparing a pipeline makes each handler of its graph once. There is no global registry; a registry is a value.
 //!
-//! Invariants: a kind's entry is in the catalogue. A kind without a maker can only be planned, unless it is a transfer,
-//! which the runtime does itself.
+//! Invariants: a kind's entry is in the catalogue. Handlers of a kind without a maker can be planned but cannot run,
+//! except transfers, which the runtime makes itself.
 
 use std::fmt;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub struct Setup<'a> {
     pub space: Space,
     /// Frames per second at the output, or at the lead input if there is no output.
     pub rate: Option<Rate>,
-    /// Number of handlers in the whole graph that the user wrote.
+    /// Number of handlers that the user wrote, in the whole graph.
     pub handlers: usize,
     /// The declaration found in the user's shader text, if the handler is made from such a text.
     pub declared: Option<&'a DeclaredShader>,
@@ -173,7 +173,7 @@ impl Kind {
         Kind { make: Some(make), ..Kind::planned(entry) }
     }
 
-    /// A kind that can only be planned.
+    /// A kind without a maker: its handlers can be planned but cannot run.
     pub fn planned(entry: &'static Entry) -> Kind {
         Kind { entry, make: None, probe: None, small_bytes: None, declare: None }
     }
@@ -190,7 +190,7 @@ impl Kind {
         Kind { small_bytes: Some(Arc::new(bytes)), ..self }
     }
 
-    /// Sets the function that reads the text that a handler with open settings is made from.
+    /// Sets the function that reads the declaration in the shader text from which a handler is made.
     #[must_use]
     pub fn declared(
         self,
@@ -251,7 +251,7 @@ impl Registry {
         self.kind(entry)?.make.as_ref()
     }
 
-    /// Whether handlers of this kind can run: they have a maker, or they are transfers, which the runtime does itself.
+    /// Whether handlers of this kind can run: they have a maker, or they are transfers, which the runtime makes itself.
     pub fn runs(&self, entry: &Entry) -> bool {
         entry.transfer.is_some() || self.maker(entry).is_some()
     }

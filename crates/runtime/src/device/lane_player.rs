@@ -5,8 +5,8 @@
 //! frame of the host pool, so that the slot is free at once, however long the frame is kept.
 //!
 //! Invariants: what a segment records in one step is one submit. Results arrive in the order of their requests, each at
-//! the node that requested it. A frame that ends on the device (in a `null` sink there) has arrived when the device has
-//! finished it, not when it was recorded; until then the sink holds the frame.
+//! the node that requested it. A frame that ends on the device (in a `null` sink there) counts as arrived when the
+//! device has finished the frame's work, not when that work was recorded; until then the sink holds the frame.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -174,8 +174,8 @@ impl LanePlayer {
     pub(crate) fn play(&mut self, context: &mut LaneContext, now: &dyn Fn() -> Duration) -> Result<(), HandlerFailure> {
         let Some(device_context) = context.device_context() else { return Ok(()) };
         if device_context.recording.is_empty() {
-            // No device work was recorded. A frame that ended on the device was made by the last submission or an
-            // earlier one.
+            // No device work was recorded. A frame that ended on the device was made by the last submission or by an
+            // earlier submission.
             self.recorded = None;
             self.played(self.last);
             return Ok(());
@@ -199,7 +199,8 @@ impl LanePlayer {
         }
     }
 
-    /// Abandons a device that hangs: freeing it, or waiting for it, might never end.
+    /// The failure for an error of the player. A device that hangs is abandoned, because freeing it or waiting for it
+    /// might never end.
     fn refused(&self, error: PlayError) -> HandlerFailure {
         if matches!(error, PlayError::Overdue { .. }) {
             self.player.device().clone().abandon();
@@ -345,7 +346,7 @@ impl LanePlayer {
         let _ = foreign(|| self.player.wait_for_oldest(most));
     }
 
-    /// Waits briefly for submissions in flight, because memory that the device uses cannot be returned.
+    /// Waits briefly for submissions in flight, because memory cannot be returned while the device uses it.
     pub(crate) fn stop(&mut self, context: &mut LaneContext) {
         if let Some(device_context) = context.device_context() {
             device_context.recording.clear();
@@ -379,8 +380,8 @@ pub(crate) struct PlaybackTotals {
 }
 
 impl PlaybackTotals {
-    /// Mean device work per frame over the second half of the run, as counted by `counter`. Each segment has its own
-    /// second half.
+    /// Mean device work per frame over the second half of the run, as counted by `counter`. The second half is
+    /// determined for each segment separately.
     pub(crate) fn per_frame(&self, counter: impl Fn(&Counters) -> u64) -> f64 {
         let each = self.segments.iter().filter_map(|segment| {
             let (frames, before) = segment.milestones.middle(segment.frames)?;
@@ -396,7 +397,7 @@ impl PlaybackTotals {
         each.map(|(segment, time)| Some(segment.share * time.quantile_ns(share)? as f64)).sum()
     }
 
-    /// The share of this time in which the device worked; `None` if unknown.
+    /// The share of `elapsed` in which the device worked; `None` if unknown.
     pub(crate) fn busy(&self, elapsed: Duration) -> Option<f64> {
         let each = self.segments.iter().zip(self.times.segments());
         let sum: Option<f64> = each.map(|(segment, time)| Some(segment.frames as f64 * time.mean_ns()?)).sum();
@@ -407,7 +408,7 @@ impl PlaybackTotals {
         self.timing
     }
 
-    /// Bytes of the rings of the lost player.
+    /// Bytes of the rings that the lost player had.
     pub(crate) fn ring_bytes(&self) -> u64 {
         self.ring_bytes
     }

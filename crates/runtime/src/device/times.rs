@@ -36,7 +36,8 @@ pub(crate) struct DeviceTimes {
     spare: Vec<Vec<RecordingShare>>,
 }
 
-/// One node's share of a recording. The share ends at these counts of acts and dispatches.
+/// One node's share of a recording. `acts` and `dispatches` count what the recording contains up to the end of the
+/// share.
 #[derive(Debug, Clone, Copy)]
 struct RecordingShare {
     acts: usize,

@@ -5,10 +5,10 @@
 //! Every report contains the terms of all equations.
 //!
 //! Device work per frame is exact. The device's counters are read before and after a segment's recording is played
-//! (turned into a submit), and the difference is divided by the number of frames that entered the segment. If the whole
-//! device were counted instead, frames in flight would blur the figures, and 1.003 submits per frame could hide a real
-//! second submit. The work of a segment after `every n=10` is multiplied by a tenth, because only one frame in ten
-//! reaches that segment.
+//! (turned into a submit), and the difference is divided by the number of frames that entered the segment. If all work
+//! of the device were divided by the frames of the run instead, frames in flight would blur the figures, and 1.003
+//! submits per frame could hide a real second submit. The work of a segment after `every n=10` is multiplied by a
+//! tenth, because only one frame in ten reaches that segment.
 //!
 //! Invariant, for graphs without forks: every frame that came in went out, was filtered, failed, was dropped, or is
 //! still in flight.
@@ -85,7 +85,7 @@ impl WatchedEngine {
         by_reason(sums)
     }
 
-    /// What does not add up, as text; `None` if every frame is accounted for.
+    /// The first node or link whose counts do not add up, as text; `None` if every frame is accounted for.
     pub(super) fn imbalance(&self) -> Option<String> {
         let node = self.nodes.iter().find(|node| !node.stats.counts().is_conserved());
         let ring = || self.links.iter().find(|link| link.rings.iter().any(|ring| !ring.counts().is_conserved()));

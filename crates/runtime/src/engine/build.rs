@@ -1,11 +1,12 @@
 //! Builds an engine from a plan, in this order: pools, nodes, links, lanes, observers.
 //!
 //! Each unit of the plan (a handler, a fusion group or a transfer) becomes one node. The node's inputs are the ports
-//! that are linked from outside the unit. Before the first frame the planned host frames are allocated by size, kernels
-//! are compiled, and each kernel runs once on scratch memory, because drivers finish compiling at the first dispatch.
+//! that are linked from outside the unit. Before the first frame, the host frames that the plan requires are allocated,
+//! kernels are compiled, and each kernel runs once on scratch memory, because drivers finish compiling at the first
+//! dispatch.
 //!
 //! Invariants: equal plans give equal engines. Nodes are made in the order of the plan's units. A handler that cannot
-//! run is named before any file or device is opened.
+//! run is reported before any file or device is opened.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,8 +26,8 @@ use super::watch::{WatchedEngine, WatchedLink};
 use super::wiring::connect;
 use super::{Engine, EngineParts, PrepareError, Stopper};
 
-/// Bytes by which the host pool's budget exceeds the plan, because nodes still hold frames for a short time after links
-/// have passed them on.
+/// Bytes by which the host pool's budget exceeds the planned memory, because nodes still hold frames for a short time
+/// after links have passed them on.
 const SPARE_BYTES: u64 = 1 << 30;
 
 /// What the parts of an engine share while the engine is built.

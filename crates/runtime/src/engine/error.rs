@@ -37,9 +37,9 @@ pub enum PrepareError {
         error: DeviceError,
     },
     /// The plan fuses a handler that has no kernel.
-    #[error("{handler} is planned as part of a fused kernel, but works on whole frames; declare that in its entry")]
+    #[error("{handler} is planned as part of a fused kernel, but it works on whole frames; its entry must say so")]
     NotPixels { handler: String },
-    #[error("could not start {count} threads: {problem}; use fewer (`--threads`)")]
+    #[error("could not start {count} threads: {problem}; use fewer threads (`--threads`)")]
     Threads { count: usize, problem: String },
 }
 
@@ -67,7 +67,10 @@ pub enum RunError {
     Failed(HandlerFailure),
     /// A handler did not return after the run was stopped. Rust cannot end a thread, so the handler's thread is
     /// abandoned.
-    #[error("{} did not return within {waited:?} after the stop; its thread is abandoned", .handlers.join(", "))]
+    #[error(
+        "{} did not return within {waited:?} after the stop; every thread that does not return is abandoned",
+        .handlers.join(", ")
+    )]
     Unresponsive { handlers: Vec<String>, waited: Duration },
 }
 

@@ -211,7 +211,7 @@ fn fastest(planned: &[Planned<'_>]) -> f64 {
     planned.iter().filter(|p| p.is_source()).filter_map(Planned::rate).map(Rate::per_second).fold(0.0, f64::max)
 }
 
-/// The caller's reopen function, which also sets the time limit of submissions on the new device.
+/// The caller's reopen function, extended so that it also sets the time limit of submissions on the new device.
 fn limited(parts: &EngineParts<'_>) -> Option<Reopen> {
     let (open, limit_ms) = (parts.reopen.clone()?, parts.options.time_limit_ms);
     Some(Arc::new(move || {

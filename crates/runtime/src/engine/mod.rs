@@ -18,9 +18,9 @@
 //! feasibility of the new plan matters: if a buffer would be too large for the device, the run ends with that reason
 //! and the frame's number; if `mix` receives frames of two sizes, `mix` reports that. The counter `replans` counts how
 //! often the graph was planned again. Several sources may change their sizes one after the other, so a join checks the
-//! sizes of each frame. Depths and budgets stay as in the first plan; the pools' targets follow the largest plan. The
-//! format of a stream never changes: formats decide which converters exist, and each source has one format. Sinks with
-//! one header per stream (`y4m`, `raw`) refuse a second size.
+//! sizes of each frame. Depths and budgets stay as in the first plan; the pools' targets are computed from the largest
+//! plan so far. The format of a stream never changes: formats decide which converters exist, and each source has one
+//! format. Sinks with one header per stream (`y4m`, `raw`) refuse a second size.
 //!
 //! Invariants: permanent failures are reported while the engine is built. Every frame is accounted for at the end,
 //! however the run ends.
@@ -80,7 +80,7 @@ pub struct EngineParts<'a> {
     pub replan: Option<Replan>,
     /// Receives events while the run continues.
     pub listener: Option<Listener>,
-    /// The timeline to record. Every device submission is timed for it.
+    /// The timeline to record. If there is one, every device submission is timed.
     pub trace: Option<Trace>,
 }
 
@@ -121,7 +121,7 @@ impl Engine {
         vramp_gpu::now(Engine::build_async(parts))
     }
 
-    /// [`Engine::build`] for callers that may not block.
+    /// [`Engine::build`] for callers that must not block.
     pub async fn build_async(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
         build::build(parts).await
     }
@@ -161,7 +161,7 @@ impl Engine {
         if !self.starves(&stepped) {
             return stepped;
         }
-        // No lane moved in a whole round: nodes need not leave memory to others any more.
+        // No lane moved in a whole round, so nodes no longer need to leave memory for other nodes.
         self.watched.pool.press(true);
         let stepped = self.step_once(now);
         let shortage = self.lanes.iter().find_map(Lane::shortage).filter(|_| self.starves(&stepped)).cloned();
@@ -203,15 +203,15 @@ impl Engine {
         }
     }
 
-    /// Waits at most this long for the device, if only the device can let a lane move. Returns false if no lane waits
-    /// for the device. For callers of [`Engine::step`] that are idle.
+    /// Waits for the device, but no longer than `most`, if only the device can let a lane move. Returns false if no
+    /// lane waits for the device. For callers of [`Engine::step`] that are idle.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait_for_device(&mut self, most: Duration) -> bool {
         self.lanes.iter_mut().any(|lane| lane.wait_for_device(most))
     }
 
-    /// Stops every handler. Returns the report of a run that took this long, and the failure of the first handler that
-    /// could not be stopped.
+    /// Stops every handler. Returns the report, and the failure of the first handler that could not be stopped.
+    /// `elapsed` is the duration of the run.
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<HandlerFailure>) {
         let reason = self.failed.unwrap_or(DropReason::Stopped);
         let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));

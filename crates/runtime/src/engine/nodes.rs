@@ -1,5 +1,5 @@
-//! Makes the node of each unit of a plan: handlers from their settings, fused units from pixel handlers, and the clock
-//! and limits of sources.
+//! Makes the node of each unit of a plan: makes handlers from their settings, fuses pixel handlers, and gives each
+//! source a clock and a limit.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};

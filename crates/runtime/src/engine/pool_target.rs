@@ -13,8 +13,8 @@ use crate::frame::pool::FramePool;
 
 use super::nodes::Planned;
 
-/// Sets the target of both pools. Above the target, free buffers of unused sizes are released to make room for other
-/// sizes.
+/// Sets the targets of the host pool and the device pool. In a pool that exceeds its target, free buffers of unused
+/// sizes are released to make room for other sizes.
 #[derive(Clone)]
 pub(super) struct PoolTarget {
     pub(super) pool: FramePool,
@@ -22,7 +22,8 @@ pub(super) struct PoolTarget {
 }
 
 impl PoolTarget {
-    /// Sets targets a quarter above the plan, so that a stream that alternates between two sizes need not reallocate.
+    /// Sets targets a quarter above the planned memory, so that a stream that alternates between two sizes need not
+    /// reallocate.
     pub(super) fn at(&self, memory: &vramp_plan::PlannedMemory) {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
         self.pool.aim(enough(memory.cpu_bytes));
@@ -30,7 +31,8 @@ impl PoolTarget {
     }
 }
 
-/// Host bytes that a unit leaves to downstream units: one frame for each, so that every admitted frame can leave.
+/// Host bytes that a unit leaves to downstream units: one output frame for each of these units, so that every admitted
+/// frame can leave.
 pub(super) fn left_behind(plan: &Plan, planned: &[Planned<'_>], at: usize) -> u64 {
     let last_handler = |unit: &Unit| unit.handlers.last().copied();
     let Some(own) = last_handler(&plan.units[at]) else { return 0 };

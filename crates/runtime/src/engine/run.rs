@@ -4,17 +4,17 @@
 //! **Threads.** A lane is a list of nodes that run one after another. Each lane that waits for the outside (files,
 //! pipes) has its own thread. Lanes that compute on the host run *inside* a rayon pool. The device lane runs there too,
 //! on an extra thread, because the device lane computes on the host if its device is lost. `broadcast` runs one closure
-//! on every thread of the pool: each of the first threads takes a lane and keeps it, and the other threads compute
-//! rows. There are two reasons for `broadcast`. Spreading rows from a pool's own thread allocates nothing, while
-//! `install` from outside and `scope` allocate. And if lanes were jobs of the pool, a thread whose lane waits for its
-//! rows could pick up a second lane, and the first lane would then have to wait until the second ends. With `--threads
-//! 1` there is no pool, and every lane has its own thread. On the web and in the harness there are no threads:
-//! [`Engine::step`] lets every lane take one step. Lanes share only links and wake signals.
+//! on every thread of the pool: as many threads as there are lanes take one lane each and keep it, and the other
+//! threads compute rows. There are two reasons for `broadcast`. Spreading rows from a pool's own thread allocates
+//! nothing, while `install` from outside and `scope` allocate. And if lanes were jobs of the pool, a thread whose lane
+//! waits for its rows could pick up a second lane, and the first lane would then have to wait until the second ends.
+//! With `--threads 1` there is no pool, and every lane has its own thread. On the web and in the harness there are no
+//! threads: [`Engine::step`] lets every lane take one step. Lanes share only links and wake signals.
 //!
 //! **Failures.** If a source that is alone in its lane fails, its stream ends: the frames it has sent arrive, and then
-//! the run ends with the error. Any other failure stops the run. Handlers start on their lanes, because starting may
-//! wait for files or pipes too. A handler that does not return within a second of a stop is named in the error, and its
-//! thread is abandoned, since Rust cannot end a thread. The other lanes are finished all the same.
+//! the run ends with the error. Any other failure stops the run. A handler is started on its lane's thread, because
+//! starting may wait for files or pipes too. A handler that does not return within a second of a stop is named in the
+//! error, and its thread is abandoned, since Rust cannot end a thread. The other lanes are finished all the same.
 //!
 //! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most drivers run
 //! kernels asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs
@@ -43,7 +43,7 @@ use super::{Engine, PrepareError, RunError, RunOutcome, Stopper};
 /// How long the run waits for handlers after a stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long after the time limit a lane that is stuck inside the driver may still return.
+/// How long the run waits, after the time limit of a submission, for a lane that is stuck inside the driver.
 const GRACE: Duration = Duration::from_millis(400);
 
 /// Interval at which the run checks for lanes that wait for memory in vain.
@@ -188,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// Whether a lane that has not returned is in a call of a source.
+    /// Whether a source is being called in a lane that has not returned.
     fn a_source_is_busy(&self, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) -> bool {
         let inside = |number: usize| busy[number].node().is_some_and(|at| self.watched.is_source_at(number, at));
         (0..lanes.len()).any(|number| lanes[number].is_none() && inside(number))
@@ -258,8 +258,8 @@ impl Engine {
             let lanes: Vec<Mutex<Option<(usize, Lane)>>> =
                 computing.into_iter().map(|lane| Mutex::new(Some(lane))).collect();
             let work = Box::new(move || {
-                // Each of the first threads takes a lane and keeps it; the other threads compute rows. If lanes were
-                // jobs, a thread whose lane waits for rows could pick up another lane.
+                // As many threads as there are lanes take one lane each and keep it; the other threads compute rows. If
+                // lanes were jobs, a thread whose lane waits for rows could pick up another lane.
                 pool.broadcast(|context| {
                     let lane = lanes.get(context.index());
                     let lane = lane.and_then(|lane| lane.lock().unwrap_or_else(PoisonError::into_inner).take());

@@ -1,8 +1,8 @@
-//! A snapshot of a running pipeline: everything its parts have counted so far (`vramp top`).
+//! A snapshot of a running pipeline: everything its parts have counted so far. `vramp top` displays snapshots.
 //!
-//! Rates and shares need two snapshots; the reader compares them. A snapshot reads counters that exist anyway and
-//! allocates only on the reader's thread, so lanes do no work for it. Figures are read one after another, so the
-//! figures of one snapshot may disagree by a frame.
+//! To compute rates and shares, the reader compares two snapshots. A snapshot reads counters that exist anyway and
+//! allocates only on the reader's thread, so lanes do no work for a snapshot. Figures are read one after another, so
+//! the figures of one snapshot may disagree by a frame.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -52,14 +52,15 @@ pub struct NodeSnapshot {
     pub counts: NodeCounts,
     /// Median time per call; for work on the device, the device's time. `None` if unknown.
     pub p50_us: Option<f64>,
-    /// Mean time per call, measured likewise.
+    /// Mean time per call, measured like `p50_us`.
     pub mean_us: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSnapshot {
     pub carried: LinkUse,
-    /// Dropped frames by reason. Frames that did not cross a transfer are counted only in the `dropped` of `carried`.
+    /// Dropped frames by reason. Frames that a transfer of this link failed to pass on are counted only in the
+    /// `dropped` of `carried`.
     pub dropped: Dropped,
     /// Index in `nodes` of the transfer that this link crosses.
     pub transfer: Option<usize>,

@@ -25,12 +25,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The progress at this time since the start.
+    /// The progress of the run. `elapsed` is the time since the start.
     pub fn progress(&self, elapsed: Duration) -> RunProgress {
         self.watched.progress(elapsed)
     }
 
-    /// All counters at this time since the start.
+    /// All counters of the run. `elapsed` is the time since the start.
     pub fn snapshot(&self, elapsed: Duration) -> Snapshot {
         self.watched.snapshot(elapsed)
     }

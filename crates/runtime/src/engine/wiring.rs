@@ -5,9 +5,9 @@
 //! the producer's lane when there is room and the consumer's lane when a slot arrives.
 //!
 //! **Gates.** A frame enters a segment only if it can leave the segment. A unit that admits frames therefore fires only
-//! if every downstream unit of the segment that feeds a ring with depth has room. Otherwise a frame could stop halfway,
-//! and the rest of its work would need a second submit. With gates, the number of submits per frame is exactly the
-//! number of planned segments.
+//! if every downstream unit of the segment that feeds a ring of depth 1 or more has room. Otherwise a frame could stop
+//! halfway, and the rest of its work would need a second submit. With gates, the number of submits per frame is exactly
+//! the number of planned segments.
 
 use vramp_plan::{Plan, PlannedRing};
 

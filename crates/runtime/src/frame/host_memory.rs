@@ -31,7 +31,7 @@ const HUGE_PAGE: usize = 2 << 20;
 
 impl HostMemory {
     pub(crate) fn zeroed(len: usize) -> Result<HostMemory, NoMemory> {
-        // Probed first, because `vec!` below aborts the program if the system refuses.
+        // Probed first, because `vec!` below aborts the program if the system has too little memory.
         NoMemory::probe(len as u64)?;
         #[cfg(target_os = "linux")]
         if let Some(huge) = huge(len) {
@@ -58,7 +58,7 @@ fn huge(len: usize) -> Option<Backing> {
 
 /// How many of `len` bytes are in huge pages. The tail after the last whole huge page is in ordinary pages, so that the
 /// tail takes no more memory than it needs. Only a tail that nearly fills a huge page is in a huge page as well: the
-/// tail of a 1920x1080 frame fills 95 percent of a huge page, and a frame of 960x540 fills 98 percent.
+/// tail of a 1920x1080 frame fills 95 percent of a huge page, and a frame of 960x540 fills 99 percent.
 #[cfg(target_os = "linux")]
 const fn bytes_in_huge(len: usize) -> usize {
     len.saturating_add(HUGE_PAGE / 16) / HUGE_PAGE * HUGE_PAGE

@@ -48,8 +48,8 @@ pub struct Yuv {
     pub matrix: Option<YuvMatrix>,
     /// Whether values use the full range of a byte, instead of 16 to 235 for luma and 16 to 240 for chroma.
     pub full_range: bool,
-    /// Position of chroma samples in 4:2:0. RGB frames keep the siting they were converted from, for the conversion
-    /// back.
+    /// Position of chroma samples in 4:2:0. An RGB frame keeps the siting of the frame it was converted from, for the
+    /// conversion back.
     pub siting: Siting,
 }
 
@@ -76,7 +76,7 @@ pub struct Birth {
 /// The memory of one frame.
 #[derive(Debug)]
 pub(crate) struct FrameStore {
-    /// The shelf to return to. If its pool is gone, the memory is freed.
+    /// The shelf to which the memory returns. If the pool of that shelf is gone, the memory is freed.
     pub(crate) shelf: Weak<SizeShelf>,
     pub(crate) index: usize,
     /// Number of frames that refer to this memory. At 0 the memory returns to its shelf.
@@ -114,7 +114,7 @@ struct HostLease {
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     /// Other holders share the frame, and there is no memory for a copy.
-    #[error("frame {number} is shared and needs a copy to be edited: {error}")]
+    #[error("frame {number} is shared, so it can be edited only in a copy: {error}")]
     NoCopy { number: u64, error: PoolError },
 }
 
@@ -167,7 +167,7 @@ impl Frame {
         }
     }
 
-    /// Identifies these bytes among everything this memory has held and will hold.
+    /// Distinguishes this frame's bytes from everything else that the same memory has held or will hold.
     pub fn generation(&self) -> u64 {
         match &self.payload {
             Payload::Host(held) => held.generation,

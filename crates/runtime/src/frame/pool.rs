@@ -2,10 +2,10 @@
 //! each frame's memory and which handler received the frame last.
 //!
 //! The plan decides how much memory there should be, and the user sets the budget. Both frame pools, on the host and on
-//! the device, have a target a quarter above the plan. If an allocation would exceed the target, free memory is
-//! released first, beginning with the longest unused. A stream of many sizes therefore needs the memory of its largest
-//! size, not of all sizes together. Of each size, at most as many frames stay free as were planned, or 10 if fewer were
-//! planned.
+//! the device, have a target a quarter above the planned memory. If an allocation would exceed the target, free memory
+//! is released first, beginning with the longest unused. A stream of many sizes therefore needs the memory of its
+//! largest size, not of all sizes together. Of each size, at most as many frames stay free as were planned, or 10 if
+//! fewer were planned.
 //!
 //! Memory that is still lent when all handlers have stopped is listed in the report, with the handler that requested
 //! it, the handler that received it last, and the frame for which it was lent. Each call notes its handler in the
@@ -193,7 +193,7 @@ impl FramePool {
         Owner(u32::try_from(owners.len() - 1).unwrap_or(0))
     }
 
-    /// Sets the client and frame number for the following loans.
+    /// Sets the owner and the frame number under which the following loans are recorded.
     pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
         (self.serves, self.frame) = (owner, frame);
     }

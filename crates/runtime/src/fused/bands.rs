@@ -10,7 +10,7 @@ use vramp_plan::{LEAST_BAND_PIXELS, Size};
 
 use crate::memory::heap::{HeapTally, counted};
 
-/// Spreads rows over the threads of the current pool, or visits them on this thread.
+/// Calls `work` for each band, on the threads of the current pool; if there is only one band, on this thread.
 pub(crate) fn bands(
     size: Size,
     pixels: &mut [Pixel],
@@ -55,8 +55,8 @@ pub(crate) fn plane_bands(
     divide(0, rows, &mut scratch[..count], tally, &work);
 }
 
-/// Halves the rows repeatedly until there is one share per scratch. In this way three planes can be split at once
-/// without allocating a list.
+/// Halves the rows repeatedly until each element of `scratch` has one share of the rows. In this way three planes can
+/// be split at once without allocating a list.
 fn divide(
     first: usize,
     mut rows: PlaneRows<'_>,
@@ -77,7 +77,7 @@ fn divide(
     }
 }
 
-/// Whether this is a thread of a pool. From any other thread, spreading work would allocate.
+/// Whether the current thread belongs to a thread pool. From any other thread, spreading work would allocate.
 fn can_spread() -> bool {
     #[cfg(target_arch = "wasm32")]
     return false;

@@ -5,7 +5,7 @@
 //! handlers are fused.
 //!
 //! Invariants: the output is completely written. The pixels are the same whether the handlers are fused or run one by
-//! one, on the CPU or on the GPU. Each frame brings its size, so that the size may change within a stream.
+//! one, on the CPU or on the GPU. Each frame carries its own size, so the size may change within a stream.
 
 mod bands;
 mod compute;

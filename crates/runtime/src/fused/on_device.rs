@@ -30,7 +30,7 @@ impl FusedUnit {
         self.tuned(device, &Variants::default()).await
     }
 
-    /// As [`FusedUnit::on`], with tuned workgroups. A workgroup that is too large for the device falls back to the
+    /// As [`FusedUnit::on`], with tuned workgroups. A workgroup that is too large for the device is replaced by the
     /// default.
     pub async fn tuned(mut self, device: &Device, variants: &Variants) -> Result<FusedUnit, DeviceError> {
         self.variant = variants.of(self.recipe.class());
@@ -70,7 +70,7 @@ pub(super) struct DeviceKernels {
     pub(super) kernels: Vec<DeviceKernel>,
     /// The first of two passes, if there are two.
     pub(super) first: Option<First>,
-    /// Number of images that functions before the head read.
+    /// Number of images that are read by functions before the head.
     pub(super) inputs_before_head: usize,
     /// Stored format of the output; `None` for pixels.
     pub(super) into: Option<&'static StoredFormat>,
@@ -78,8 +78,8 @@ pub(super) struct DeviceKernels {
     pub(super) whole: Option<Arc<OwnKernel>>,
     /// Whether any kernel reads small data.
     pub(super) reads_small: bool,
-    /// Small data on the device. One buffer for the whole run: the queue orders new content after the kernels that read
-    /// the old, and bind groups stay the same.
+    /// Small data on the device. The buffer is kept as long as the data fit: the queue orders new content after the
+    /// kernels that read the old content, and bind groups stay the same.
     pub(super) small: Option<Buffer>,
     pub(super) small_words: Vec<u32>,
 }
@@ -130,7 +130,8 @@ impl DeviceKernels {
                 if whole.writes_first() {
                     bound.reverse();
                 }
-                // Cleared, so that no pixels of an earlier frame show through if the kernel leaves some out.
+                // Cleared, so that no pixels of an earlier frame show through if the kernel leaves some pixels
+                // unwritten.
                 made.buffer().into_iter().for_each(|buffer| device_context.recording.zero(buffer));
             }
             device_context.recording.dispatch(kernel, &bound, bytemuck::cast_slice(params.words()), grid)?;
@@ -152,7 +153,7 @@ impl DeviceKernels {
         let bytes = (words.len() * 4).max(16) as u64;
         if self.small.as_ref().is_none_or(|buffer| buffer.bytes() < bytes) {
             let fits = |bytes: u64| bytes <= device_context.device().limits().binding_bytes;
-            // Data that exceed the plan may grow further, for example text by a few letters.
+            // Data that exceed the planned bytes may grow further, for example text by a few letters.
             let planned = bytes <= planned_bytes;
             let wanted = if planned { planned_bytes } else { (2 * bytes).next_power_of_two() };
             let small = device_context.device().lend(if fits(wanted) { wanted } else { bytes }, owner)?;
@@ -170,9 +171,9 @@ impl DeviceKernels {
     }
 }
 
-/// The bytes lent to one call so far. A call that is refused more memory returns all of these bytes. Its error
-/// therefore counts them both as needed and as available, so that the available bytes and the bytes of other holders
-/// add up to the budget.
+/// The bytes lent to one call so far. A call that is refused more memory returns all of these bytes. The call's error
+/// therefore counts these bytes both as needed and as available, so that the available bytes and the bytes of other
+/// holders add up to the budget.
 #[derive(Default)]
 pub(super) struct LentBytes(u64);
 

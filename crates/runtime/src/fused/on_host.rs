@@ -15,8 +15,8 @@ use super::survey::survey;
 
 impl FusedUnit {
     /// Estimated scratch bytes of all threads. Each thread needs some rows. If functions change the source's pixels
-    /// before the head, each thread also needs the whole changed source, because the head may read its pixels in any
-    /// order.
+    /// before the head, each thread also needs the whole changed source, because the head may read the changed pixels
+    /// in any order.
     pub(super) fn scratch_bytes(&self, threads: usize, (source, made): (Size, Size)) -> u64 {
         const ROWS: u64 = 64;
         const PIXEL_BYTES: u64 = 16;

@@ -131,7 +131,8 @@ impl FusedUnit {
         {
             if let Some(has) = call.input(extra.port).map(|frame| frame.meta().size).filter(|has| *has != expected) {
                 return Err(HandlerError::failed(format!(
-                    "its inputs are {expected} and {has}; put `resize size={expected}` before the second"
+                    "its inputs have the sizes {expected} and {has}; put `resize size={expected}` before the second \
+                     input"
                 )));
             }
         }
@@ -154,7 +155,7 @@ impl FusedUnit {
         }
     }
 
-    /// Passes the sizes of all images to the head's handler, if the head reads several.
+    /// Passes the sizes of all images to the head's handler, if the head reads several images.
     fn announce_sizes(&mut self, call: &Call<'_>, source: Size) {
         let pictures = &self.ports.extra_inputs[..self.recipe.pictures.min(self.ports.extra_inputs.len())];
         if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {

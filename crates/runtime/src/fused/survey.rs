@@ -10,8 +10,8 @@ use crate::memory::heap::HeapTally;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::heap::counted;
 
-/// Surveys a frame's source, if the program needs a survey, and leaves the result in every scratch.
-#[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "allocations are counted by threads"))]
+/// Surveys a frame's source, if the program needs a survey, and leaves the result in the scratch memory of every band.
+#[cfg_attr(target_arch = "wasm32", expect(unused_variables, reason = "the tally is only used with threads"))]
 pub(crate) fn survey(
     program: &RowProgram,
     frame: &KernelFrame<'_>,

@@ -131,7 +131,7 @@ impl LaneContext {
         self
     }
 
-    /// Counts frames that reach a sink in this lane.
+    /// Sets the counter of the frames that reach a sink in this lane.
     #[must_use]
     pub(crate) fn counting_sinks(mut self, sink_counter: Arc<SinkCounter>) -> LaneContext {
         self.sink_counter = Some(sink_counter);
@@ -180,7 +180,7 @@ impl LaneContext {
         &self.pool
     }
 
-    /// Sets the client and frame number for the following loans.
+    /// Sets the owner and the frame number under which the following loans are recorded.
     #[inline]
     pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
         self.pool.serve(owner, frame);

@@ -3,8 +3,8 @@
 //! The nodes of the device lane are divided into segments. What a segment records is played, that is, turned into one
 //! submit. There is one device lane per device, and a full ring after one segment does not block the other segments. In
 //! each step the device lane receives finished downloads, plays a recording that could not be played before, and then
-//! fires the latest segment that can move, so that frames leave before others enter. `--in-flight` bounds the
-//! submissions in flight, `--batch` puts several frames into one submit.
+//! fires the segment furthest downstream that can move, so that frames leave before others enter. `--in-flight` bounds
+//! the submissions in flight, and `--batch` puts several frames into one submit.
 //!
 //! Lanes share only links and wake signals. An idle lane waits for its signal, or for the device if only the device can
 //! let the lane move. A wait for the device is short and any other wait ends at the signal, so that notifying the
@@ -192,7 +192,7 @@ impl Lane {
         (self.player.is_none() || self.may_leave()) && self.nodes().any(Node::computes)
     }
 
-    /// Whether this is the device lane and continues without its device after a loss.
+    /// Whether this is the device lane and the lane continues after a loss of its device.
     pub(crate) fn may_leave(&self) -> bool {
         self.recovery.as_ref().is_some_and(|recovery| recovery.rule != vramp_plan::OnLoss::Stop)
     }
@@ -231,7 +231,7 @@ impl Lane {
         started
     }
 
-    /// Fires each node once; in the device lane, only the nodes of the latest segment that can move.
+    /// Fires each node once; in the device lane, only the nodes of the segment furthest downstream that can move.
     pub fn step(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let tally = Arc::clone(self.context.tally());
         if self.recovery.is_some() {
@@ -253,7 +253,7 @@ impl Lane {
     }
 
     /// Fires nodes without a device. A host lane has one segment. The device lane without its device may have several
-    /// segments; the latest segment that can move fires first.
+    /// segments; the segment furthest downstream that can move fires first.
     fn step_host(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let Lane { segments, gates, context, busy, slow, .. } = self;
         let (mut over, mut wait) = (true, None::<Duration>);
@@ -333,7 +333,7 @@ impl Lane {
                     Err(failure) => Stepped::Failed(failure),
                 };
             }
-            // Memory that the device returns is kept for the latest segment, so that frames leave before others enter.
+            // Memory that the device returns is left to this segment, so that frames leave before others enter.
             if starves && player.is_at_work() {
                 return if arrived { Stepped::Moved } else { Stepped::Stuck };
             }
@@ -401,8 +401,8 @@ impl Lane {
         }
     }
 
-    /// Stops the lane's handlers. Queued frames are dropped for this reason. Handlers whose stream has not ended are
-    /// stopped early. Returns the first failure, after all handlers have been stopped.
+    /// Stops the lane's handlers. Queued frames are dropped and counted under `reason`. Handlers whose stream has not
+    /// ended are stopped early. Returns the first failure, after all handlers have been stopped.
     pub fn stop(&mut self, reason: DropReason) -> Result<(), HandlerFailure> {
         self.end(reason, false, &mut Vec::new())
     }

@@ -1,6 +1,6 @@
 //! Recovery: how the device lane continues when its device is lost.
 //!
-//! Only the device lane knows a device, so only that lane has to continue without the device. The lane's nodes, rings
+//! Only the device lane uses a device, so only that lane has to continue without the device. The lane's nodes, rings
 //! and handlers stay: files stay open, sources continue, frames on the host stay queued. What was on the device is
 //! dropped: frames in rings, frames that `delay` holds, and requested downloads that have not arrived. Each dropped
 //! frame leaves an empty slot, because nodes count slots, and is counted as `device_lost`. Then the lane continues in
@@ -18,12 +18,12 @@
 //! The lane also continues on the CPU after several losses in quick succession, or if no device can be opened. Then,
 //! after a pause of a second, another thread opens a device and compiles the kernels on it; if that fails, the next
 //! pause is twice as long. Once the device is ready, the lane returns to it, and each node uploads the frames it needs
-//! that are still on the host. A device without memory and a kernel over its time limit count as losses as well, but
-//! then the lane does not return to a device: the same frame would fail in the same way. A device that hangs is leaked,
-//! because dropping it can hang.
+//! that are still on the host. A device that has run out of memory counts as lost as well, and so does a device whose
+//! kernel exceeds its time limit; but after such a loss the lane does not return to a device, because the same frame
+//! would fail in the same way. A device that hangs is leaked, because dropping it can hang.
 //!
 //! A handler that cannot leave the device ends the run with [`HandlerError::NoTwin`]. Verification, the harness,
-//! calibration and the demo's table stop at a loss: they are not meant to measure the CPU.
+//! calibration and the demo's table stop at a loss, because they would otherwise measure the CPU instead of the device.
 //!
 //! Invariant: only frames that were on the device are lost, and each is counted.
 
@@ -227,7 +227,8 @@ impl Lane {
         for node in self.segments.iter_mut().flatten() {
             raised.push(node.raised(&mut self.context)?);
         }
-        // Replaced only after all uploads have succeeded: if an upload finds no memory, all nodes stay on the host.
+        // The frames are replaced only after all uploads have succeeded: if an upload finds no memory, all nodes stay
+        // on the host.
         self.segments.iter_mut().flatten().zip(raised).for_each(|(node, frames)| node.put_supplied(frames));
         self.player = recovery.kept.take().map(|kept| LanePlayer::again(player, kept));
         Ok(())
@@ -250,7 +251,8 @@ impl Lane {
     pub(super) fn look_for_device(&mut self, now: Duration) {
         let Some(mut recovery) = self.recovery.take_if(|recovery| recovery.way_back.is_some()) else { return };
         if let Some(device) = self.found(&mut recovery, now) {
-            // The obstacle may be temporary: the CPU continues and the device is tried again later.
+            // If the device cannot be used, the obstacle may be temporary: the CPU continues, and a device is tried
+            // again later.
             if self.enter(&mut recovery, &device).is_ok() {
                 recovery.way_back = None;
                 let name = device.adapter().name.clone();

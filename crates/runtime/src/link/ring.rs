@@ -213,8 +213,8 @@ impl<T> SlotRing<T> {
         slot
     }
 
-    /// Takes all slots up to a time. Returns the newest frame among them, which an input supplies for a lead frame of
-    /// that time, and whether a device loss took a frame that was newer than the returned frame.
+    /// Takes all slots up to a time. Returns the newest frame among them, and whether a device loss took a frame that
+    /// was newer than the returned frame. An input supplies the returned frame together with a lead frame of that time.
     pub fn take_up_to(&mut self, pts_ns: i64) -> (Option<T>, bool) {
         let (mut newest, mut lost) = (None, false);
         while self.slots.front().is_some_and(|slot| slot.first_ns() <= pts_ns) {

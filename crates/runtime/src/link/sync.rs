@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// with them.
 pub(crate) const YIELDS: u32 = 20;
 
-/// Sleeps while `asleep` returns true, at most `most`, until another thread unparks this one.
+/// Sleeps while `asleep` returns true, but no longer than `most`. Calls `asleep` again whenever this thread is
+/// unparked.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn sleep_while(most: Duration, asleep: impl Fn() -> bool) {
     let until = Instant::now() + most;

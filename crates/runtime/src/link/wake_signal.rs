@@ -28,7 +28,7 @@ pub struct WakeSignal {
 struct SignalState {
     state: AtomicU8,
     /// How many of [`YIELDS`](super::sync::YIELDS) are skipped at present. Yields that have recently not helped are
-    /// tried less often, because each takes time.
+    /// tried less often, because each yield takes time.
     fewer: AtomicU32,
     sleeper: Mutex<Option<Thread>>,
 }

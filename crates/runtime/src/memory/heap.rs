@@ -8,7 +8,7 @@
 //! Invariants: an allocation counts once, for the innermost scope of its thread, as own or as foreign. Outside of every
 //! scope nothing is counted.
 
-#![expect(unsafe_code, reason = "a global allocator is an unsafe trait, and the system's is set up by C functions")]
+#![expect(unsafe_code, reason = "the trait of global allocators is unsafe, and so are the C functions below")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -98,7 +98,7 @@ pub fn foreign<R>(work: impl FnOnce() -> R) -> R {
 /// Makes all threads allocate from one heap if the address space is limited (`ulimit -v`). Call it before the first
 /// thread is started.
 ///
-/// glibc reserves 64 MiB of addresses for each thread. If glibc cannot reserve them, every small allocation of that
+/// glibc reserves 64 MiB of addresses for each thread. If glibc cannot reserve them, every small allocation of the
 /// thread takes a page of its own, and the remaining addresses are used up after a few thousand such allocations. A
 /// small allocation that fails aborts the process, because Rust's lists and strings cannot report the failure.
 pub fn share_heap_if_limited() {
@@ -141,7 +141,7 @@ fn count() {
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller keeps the promises of `alloc`, which are System's own.
+        // SAFETY: the caller keeps the promises of `alloc`, and `System.alloc` requires no others.
         unsafe { System.alloc(layout) }
     }
 

@@ -46,7 +46,8 @@ impl NoMemory {
     }
 
     /// Checks whether this many bytes and some spare bytes can be allocated in one piece, and releases them. Called
-    /// before calls into libraries that abort when they get no memory. Allocating without touching takes microseconds.
+    /// before calls into libraries that abort when they get no memory. Allocating memory without touching it takes
+    /// microseconds.
     pub fn probe(bytes: u64) -> Result<(), NoMemory> {
         // Small allocations use the spare bytes. On the web, memory once requested is never returned.
         if bytes < LARGE_BYTES || cfg!(target_arch = "wasm32") {

@@ -7,8 +7,8 @@
 //! first and requests memory afterwards fails on that frame, as with any other error.
 //!
 //! - **What is admitted can leave.** A node that requests host memory leaves enough for one frame of each downstream
-//!   unit, so that sources cannot take what the next kernel needs. On the device, returned memory goes to the latest
-//!   segment.
+//!   unit, so that sources cannot take what the next kernel needs. On the device, returned memory goes to the segment
+//!   furthest downstream.
 //! - **No lane spins.** A lane that waits for memory waits for the device, or one millisecond, and tries again.
 //! - **No lane waits forever.** If the caller steps the engine, a stall is a round in which nothing moved, no clock
 //!   runs and the device is idle. If lanes run on threads, the watching thread sees that all lanes are idle, wakes
@@ -40,7 +40,7 @@ pub struct Shortage {
     pub budget_bytes: u64,
 }
 
-/// A run that needs more memory than its budget, however long it waits.
+/// Why a run cannot continue: it needs more memory than its budget allows, and waiting does not help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{needed_bytes} bytes of {space} memory are needed, {available_bytes} of {budget_bytes} are available, and no \
@@ -78,7 +78,7 @@ impl fmt::Display for HolderNames<'_> {
         }
         match self.0.len() {
             0 => f.write_str("no handler holds any"),
-            all if all > MOST_HOLDERS => write!(f, " and {} more", all - MOST_HOLDERS),
+            all if all > MOST_HOLDERS => write!(f, ", further holders: {}", all - MOST_HOLDERS),
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! One call of a node's handler: its inputs, its owner in the memory ledger, and retries.
+//! One call of a node's handler: the inputs, the node as owner of the call's memory in the ledger, and retries.
 //!
 //! When a handler fails on a frame, the frame's slot is sent empty, and `on-error` decides whether the run stops or
 //! continues. With `on-error=retry`, the handler is first called once more for that frame. A fused node follows the
@@ -59,7 +59,7 @@ impl Node {
         context.serve(owner, now.number);
         self.given.iter().flatten().for_each(|frame| frame.hand_to(owner));
         let lead = self.inputs.lead();
-        // A frame that ends on the device has arrived when the device has finished it.
+        // A frame that ends on the device counts as arrived only when the device has finished the work on it.
         let ends_there = self.is_sink() && self.given.get(lead).and_then(Option::as_ref).is_some_and(is_on_device);
         let (inputs, outputs) = (&mut self.given[..], &mut self.made[..]);
         let mut call = Call { now, inputs, outputs, context, lead, leave_bytes, later: false };

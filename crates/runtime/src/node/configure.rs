@@ -90,7 +90,7 @@ impl Node {
         self
     }
 
-    /// Sets the policy of all members.
+    /// Sets the `on-error` policy of all members.
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Node {
         self.members.iter_mut().for_each(|member| member.on_error = on_error);
@@ -130,7 +130,7 @@ impl Node {
     }
 
     /// Holds back this many slots. A held frame leaves under the number and time of the frame that pushes it out. With
-    /// `keeps_times`, it leaves under its own number and time instead.
+    /// `keeps_times`, a held frame leaves under its own number and time instead.
     #[must_use]
     pub fn delaying(mut self, slots: usize, keeps_times: bool) -> Node {
         (self.delay, self.shifts) = (slots, slots > 0 && !keeps_times);

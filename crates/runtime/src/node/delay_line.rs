@@ -1,6 +1,6 @@
 //! The delay line: slots that a node holds back, in order. They are held by `delay`, or await a download.
 //!
-//! **Delays.** `delay` holds N slots. When a frame arrives, `delay` sends at once the image that came N slots earlier,
+//! **Delays.** `delay` holds N slots. When a frame arrives, `delay` sends at once the frame that came N slots earlier,
 //! under the number and time of the arriving frame. This adds no latency, so parallel links need no depth. With
 //! `keep-times`, a frame leaves N slots later under its own time, and parallel links are N slots deep.
 //!

@@ -139,7 +139,8 @@ impl Inputs {
         self.ports.get(self.lead)?.as_ref()?.link.take()
     }
 
-    /// Takes everything up to this time from the other inputs and keeps the newest frame of each.
+    /// Takes everything up to this time from the inputs other than the lead and keeps the newest frame of each. Returns
+    /// whether any of these frames came or was lost.
     pub(crate) fn advance(&mut self, passed_ns: Option<i64>) -> bool {
         let Some(passed) = passed_ns else { return false };
         let mut moved = false;
@@ -213,7 +214,8 @@ impl Inputs {
         self.others().filter(|port| port.ends_node)
     }
 
-    /// Puts each other input's newest frame into the call. Returns how many of these frames were supplied before.
+    /// Puts the newest frame of each input but the lead into the call. Returns how many of these frames were supplied
+    /// before.
     pub(crate) fn supply(&mut self, given: &mut [Option<Frame>]) -> u64 {
         let (lead, mut repeats) = (self.lead, 0);
         for (at, port) in self.ports.iter_mut().enumerate().filter(|(at, _)| *at != lead) {

@@ -84,7 +84,8 @@ impl Node {
         self.inputs.supplied().zip(frames).for_each(|(own, frame)| *own = frame);
     }
 
-    /// Uploads supplied frames that are still on the host: once, not for every frame.
+    /// Uploads the supplied frames that are still on the host. Each is uploaded once, not again for every frame of the
+    /// lead.
     pub(super) fn raise_late(&mut self, context: &mut LaneContext) -> Result<(), HandlerError> {
         if context.device_context().is_none() || !self.inputs.supplied().any(|frame| frame.space() == Space::Cpu) {
             return Ok(());

@@ -10,7 +10,7 @@
 //!
 //! - **The simple path.** Most nodes have one input and hold nothing. They access their ring once: they take the oldest
 //!   slot or, if there is none, read the ring's watermark. In this way a handler that passes frames on takes 0.12 µs of
-//!   CPU time (2 shared cores, `cargo bench -p vramp-runtime`).
+//!   CPU time per frame (2 shared cores, `cargo bench -p vramp-runtime`).
 //! - **Certainty before advancing.** A node with several inputs first checks whether the other inputs are certain at
 //!   the lead's time, and only then takes their frames. In the other order, a frame that arrives in between would make
 //!   its input certain without being taken, and the pairing of frames would depend on the timing of threads.
@@ -74,10 +74,7 @@ pub enum Fired {
 pub type Replan = Arc<dyn Fn(&str, Size) -> Result<PlannedMemory, String> + Send + Sync>;
 
 /// A handler with its links.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four facts of its configuration and four of its state, each independent"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of its configuration and of its state")]
 pub struct Node {
     members: Vec<NodeMember>,
     handler: Box<dyn FrameHandler>,

@@ -2,8 +2,8 @@
 //!
 //! A birth is measured when a source sends a frame, and stays with that frame. It consists of the time, the interval
 //! since the previous frame, and the recent rate. So `{fps}` is the same figure on two branches of a graph, and latency
-//! is from birth to sink. Under nominal time, births are computed from frame numbers, so that a run can be repeated
-//! byte for byte. The caller passes the current time in.
+//! is measured from birth to sink. Under nominal time, births are computed from frame numbers, so that a run can be
+//! repeated byte for byte. The caller passes the current time in.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub(crate) struct SourcePace {
 }
 
 impl SourcePace {
-    /// Weight of a new period in the average. With this value the displayed rate stays readable and follows within a
-    /// second.
+    /// Weight of a new period in the average. With this value the displayed rate stays readable and follows changes
+    /// within a second.
     const NEW: f64 = 0.1;
 
     /// Measures the birth of a frame.
@@ -34,7 +34,8 @@ impl SourcePace {
         let delta_ns = self.last_ns.map_or(nominal_ns, |last| at_ns.saturating_sub(last).max(1));
         self.period_ns = match self.last_ns.replace(at_ns) {
             None => delta_ns as f64,
-            // The first measured period replaces the planned period: an unpaced run may be a hundred times faster.
+            // The first measured period replaces the planned period: an unpaced run may be a hundred times faster than
+            // planned.
             Some(_) if tick.number == 1 => delta_ns as f64,
             Some(_) => self.period_ns + SourcePace::NEW * (delta_ns as f64 - self.period_ns),
         };

@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// Drops the held slots, because no slot will come under whose number and time they could be sent, or because no
+    /// Drops the held slots, because no further slot will come whose number and time they could take, or because no
     /// consumer is left.
     fn drop_held(&mut self) {
         while let Some(slot) = self.held.pop() {

@@ -63,7 +63,7 @@ impl Node {
         self.memory.again.is_some()
     }
 
-    /// Records what is missing.
+    /// Records which memory is missing.
     pub(super) fn starve(&mut self, frame: u64, error: &HandlerError, context: &LaneContext) -> Fired {
         if let Some((space, needed_bytes, available_bytes, budget_bytes)) = error.missing() {
             if self.memory.short.is_none() {

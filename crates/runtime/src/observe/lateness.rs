@@ -35,7 +35,7 @@ pub(crate) struct LatenessCandidate {
     pub(crate) waits_for: Vec<usize>,
 }
 
-/// Device time of a segment whose nodes cannot be told apart.
+/// Device time of a whole segment, for lanes in which the device time of each node is unknown.
 pub(crate) struct SegmentTime {
     pub(crate) names: String,
     pub(crate) lane: usize,
@@ -291,8 +291,8 @@ mod tests {
 
     const BUDGET: Duration = Duration::from_millis(16);
 
-    /// A node that has taken this many frames, each of which took it this many milliseconds, on the host and on the
-    /// device.
+    /// A node that has taken this many frames. Each frame took `here` milliseconds on the host and `there` milliseconds
+    /// on the device.
     fn candidate(
         name: &str,
         lane: usize,

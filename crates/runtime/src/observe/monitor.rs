@@ -2,8 +2,8 @@
 //!
 //! Times are kept in histograms of each node, with 16 buckets for each doubling of the time. Each histogram has one
 //! writer, so that writing is a load and a store without atomic additions, and reading never disturbs the writer.
-//! Reading the clock takes about as long as passing a frame on, so a handler that took less than 2 µs is timed in one
-//! call of sixteen. Sinks are timed in every call.
+//! Reading the clock takes about as long as passing a frame on, so a handler whose last timed call took less than 2 µs
+//! is timed in one call of sixteen. Sinks are timed in every call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -255,14 +255,14 @@ pub enum RunEvent {
     DeviceLost {
         reason: String,
         on: GoesOn,
-        /// Number of frames that were on the device.
+        /// Number of frames that were lost because they were on the device.
         lost: u64,
     },
     /// A device is in use again.
     DeviceBack { device: String },
     /// Reported every second.
     Second(RunProgress),
-    /// A handler has not returned this long after the stop.
+    /// A handler had still not returned when `waited` had passed since the stop.
     Unresponsive { handler: String, waited: Duration },
 }
 
@@ -282,9 +282,10 @@ pub struct RunProgress {
     pub elapsed: Duration,
     pub frames_in: u64,
     pub frames_out: u64,
-    /// Frames that links have dropped.
+    /// Frames dropped so far, for any reason.
     pub dropped: u64,
-    /// At the sinks, over the last second.
+    /// Frames per second at the sinks: over the last second in [`RunEvent::Second`], over the whole run so far in
+    /// [`Watch::progress`](crate::Watch::progress).
     pub fps: f64,
 }
 

@@ -75,7 +75,8 @@ pub struct RunCounters {
     pub bind_groups: u64,
     /// Buffers created on the device.
     pub gpu_allocs: u64,
-    /// Heap allocations in vramp's own code while it worked on frames; `None` if the program does not count them.
+    /// Heap allocations in vramp's own code during the work on frames; `None` if the program does not count
+    /// allocations.
     pub heap_allocs: Option<u64>,
     /// Heap allocations in drivers and codecs during that work.
     pub foreign_allocs: Option<u64>,
@@ -90,7 +91,7 @@ pub struct RunCounters {
 /// [`RunCounters`] per frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct PerFrame {
-    /// Frames in the window; 0 if the run was too short to have a steady state.
+    /// Frames in the second half of the run; 0 if the run was too short to have a steady state.
     pub frames: u64,
     pub uploads: f64,
     pub downloads: f64,
@@ -135,9 +136,9 @@ impl Dropped {
 pub struct DeviceRecovery {
     pub reason: String,
     pub on: crate::observe::monitor::GoesOn,
-    /// Number of frames that were on the device.
+    /// Number of frames that were lost because they were on the device.
     pub lost: u64,
-    /// Frames that the device lane had taken by then.
+    /// Frames that the device lane had taken before the loss.
     pub frame: u64,
     /// Whether the device was used again later.
     pub back: bool,
@@ -154,10 +155,10 @@ pub struct KeptPartial {
     pub instead_of: String,
 }
 
-/// Memory of both frame pools. Other memory is not included, except `ring_bytes`.
+/// Memory of the host's frame pool and of the device's frame pool. Only `ring_bytes` is other memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MemoryUse {
-    /// Free bytes.
+    /// Bytes in the pools that are not lent.
     pub pool_bytes: u64,
     /// Peak of lent and free bytes.
     pub pool_peak_bytes: u64,
@@ -205,8 +206,8 @@ pub struct Leak {
 pub struct GroupTime {
     /// As in the plan.
     pub id: usize,
-    /// Median time per call; on the device, device time. `None` if the time is only known together with that of other
-    /// kernels.
+    /// Median time per call: device time if the kernel runs on the device. `None` if only the total time of several
+    /// kernels is known.
     pub p50_us: Option<f64>,
 }
 
@@ -240,8 +241,9 @@ pub struct LinkUse {
 }
 
 impl PerFrame {
-    /// A figure by name; `transfers` and `allocs` are sums. `None` if unknown or not counted: heap allocations are
-    /// counted only if the program's global allocator is [`CountingAllocator`](crate::CountingAllocator).
+    /// A figure by name; `transfers` and `allocs` are sums. `None` if the name is unknown or the figure was not
+    /// counted: heap allocations are counted only if the program's global allocator is
+    /// [`CountingAllocator`](crate::CountingAllocator).
     pub fn named(&self, name: &str) -> Option<f64> {
         Some(match name {
             "uploads" => self.uploads,

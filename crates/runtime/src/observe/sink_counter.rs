@@ -1,7 +1,7 @@
 //! Counts the frames that have reached a sink, and reads the run's counters at milestones.
 //!
-//! Only counters that belong to no segment are here; device work per frame is counted by the device lane, where it is
-//! exact. The lane that passes a milestone takes the reading, without allocating.
+//! Only counters that belong to no segment are here; device work per frame is counted by the device lane, where the
+//! count is exact. The lane that passes a milestone takes the reading, without allocating.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

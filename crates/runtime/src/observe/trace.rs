@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// Default number of spans per track: enough for a minute at 2,000 spans per second, in 6 MB.
 const KEPT: usize = 1 << 17;
 
-/// A timeline that a pipeline fills while it runs. Clones share it.
+/// A timeline that a pipeline fills while it runs. Clones share the timeline.
 #[derive(Debug, Clone)]
 pub struct Trace {
     kept: usize,

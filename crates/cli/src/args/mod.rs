@@ -75,11 +75,11 @@ Examples:
 
 const RUN_HELP: &str = "\
 While it runs:
-  The plan, warnings and progress go to standard error; `-q` keeps only errors, `-v` adds
-  the whole plan and every link. Only a sink with `path=-`, the sink `terminal` and
+  The plan, warnings and progress go to standard error; `-q` keeps only errors, and `-v`
+  adds the whole plan and every link. Only a sink with `path=-`, the sink `terminal` and
   `--json` write to standard output. While `terminal` draws, no progress is shown.
-  `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames and the report
-  is printed. A second Ctrl-C ends the program at once.
+  `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames, and the
+  report is printed. A second Ctrl-C ends the program at once.
 
 Files:
   A run that would overwrite a file that it reads, or write one file twice, is refused
@@ -123,7 +123,7 @@ Timing:
 Memory:
   Before the run, vramp prints the memory that the plan needs. After the run, it prints the
   peak. `--memory 256M` limits the frames in each memory space to 256 MB. `--memory
-  cpu=1G,gpu=256M` sets a limit for each space. K, M and G are powers of 1000, Ki, Mi and
+  cpu=1G,gpu=256M` sets a limit for each space. K, M and G are powers of 1000; Ki, Mi and
   Gi are powers of 1024. If the plan does not fit, vramp takes another plan that fits. If
   no plan fits, frames wait for memory. If waiting cannot help, the run ends with an error
   that says which handler needs how much memory and which handlers hold the rest. The limit
@@ -212,7 +212,7 @@ pub(crate) enum Command {
     /// device.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{TOP_HELP}"),
-        after_help = "`vramp help top` explains the view, `vramp help run` everything else."
+        after_help = "`vramp help top` explains the view; `vramp help run` explains everything else."
     )]
     Top(RunArgs),
     /// Show where every step of a pipeline would run, and why
@@ -334,9 +334,9 @@ pub(crate) struct DemoArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For reading
+    /// For people to read
     Text,
-    /// For programs
+    /// Machine-readable
     Json,
     /// For Graphviz
     Dot,

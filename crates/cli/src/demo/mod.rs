@@ -24,8 +24,8 @@ use crate::{devices, page, request};
 const SIZES: [&str; 2] = ["640x480", LARGEST];
 /// The size of the written frame and of the printed plan.
 const LARGEST: &str = "1920x1080";
-/// Number of the frame to write, one second into the motion. By then, the frame rate that `fps` draws has been
-/// measured. A machine that reaches fewer than 30 frames per second writes an earlier frame.
+/// Number of the frame to write, which shows the ball one second after it started to move. By then, the frame rate
+/// that `fps` draws has been measured. A machine that reaches fewer than 30 frames per second writes an earlier frame.
 const PICTURED: u64 = 30;
 
 #[derive(Serialize)]
@@ -127,7 +127,7 @@ fn measure(
     let mut pipeline = match builder.build() {
         Err(Error::NoDevice(why)) if !flags.gpu => {
             if !flags.quiet {
-                page::warning(&format!("{why}; the demo continues without it"));
+                page::warning(&format!("{why}; the demo continues without a device"));
             }
             return Ok(None);
         }

@@ -68,7 +68,7 @@ pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     }
     for name in FILTERS {
         if let Some(value) = drivers.var(name) {
-            let words = format!("is set to `{}`: the loader skips drivers", value.display());
+            let words = format!("is set to `{}`, so the Vulkan loader may skip drivers", value.display());
             checks.push(HealthCheck::warning(name, words).fix(format!("unset {name}")));
         }
     }

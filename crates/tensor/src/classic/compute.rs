@@ -34,7 +34,7 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// Works in this context, on the device or the host.
+    /// Transfers and batches in this context, on its device or on the host.
     pub fn on(context: &Context) -> Compute {
         Compute {
             context: context.clone(),

@@ -42,7 +42,7 @@ pub enum LedgerError {
     Overhangs { name: String, bytes: u64, has: u64 },
     /// The grace period has not passed yet.
     #[error(
-        "`{name}` was used {idle_ms} ms ago and is kept for {grace_ms} ms after that",
+        "`{name}` was used {idle_ms} ms ago and is kept for {grace_ms} ms after its last use",
         idle_ms = idle.as_millis(),
         grace_ms = grace.as_millis()
     )]

@@ -6,7 +6,7 @@
 //! Invariants: after a put, the files are within the quota. A replaced tensor counts once. A failed put evicts no
 //! tensor: files that make room are set aside, and removed only after the new file has its final name. A process killed
 //! during a put may leave the folder over its quota until the next put. The old files stay while a new file is written,
-//! so the disk needs room for the quota and one tensor.
+//! so the disk needs room for the quota and the new file.
 //!
 //! Processes may share a folder. Writers take turns through a lock on the file `lock`. Readers need no lock, since
 //! files are only renamed into place and removed.
@@ -240,7 +240,7 @@ impl TensorFolder {
         Ok(())
     }
 
-    /// The current time, or just after the last use if the clock was set back.
+    /// The current time, or a time just after the last use if the clock was set back.
     fn use_after(&self, seen: Option<SystemTime>) -> SystemTime {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = seen.map_or(*newest, |seen| seen.max(*newest));

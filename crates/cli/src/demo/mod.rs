@@ -80,7 +80,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> 
     broken.collect()
 }
 
-/// The memory spaces to run in: those that are available and that the options allow.
+/// The memory spaces to run in: those that the options allow, and without an adapter only the CPU.
 fn spaces(flags: &SharedFlags) -> Vec<Space> {
     if flags.cpu {
         return vec![Space::Cpu];
@@ -220,7 +220,7 @@ fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     let plan_text = Plan { warnings: Vec::new(), ..plan.clone() }.to_text(colour);
     let page = format!(
         "\nPlan for {LARGEST} on this machine:\n\n{}\n\nMeasurements:\n\n{}\n{}\nThe frame is in \
-         {picture}. `vramp inspect` lists the handlers, `vramp help run` shows how to join them.\n",
+         {picture}. `vramp inspect` lists the handlers; `vramp help run` shows how to join them.\n",
         plan_text.trim_end(),
         table::of(runs, colour),
         verdict(plan, runs)
@@ -234,7 +234,7 @@ fn verdict(plan: &Plan, runs: &[Ran]) -> String {
     let sides: Vec<String> =
         at_largest.map(|ran| format!("the {} reaches {:.0} fps", ran.place, ran.report.fps)).collect();
     let chosen = if plan.lanes.iter().any(|lane| lane.device) { Space::Gpu } else { Space::Cpu };
-    format!("At {LARGEST} {}. By default, vramp uses the {chosen}.", sides.join(", "))
+    format!("At {LARGEST}, {}. By default, vramp uses the {chosen}.", sides.join(" and "))
 }
 
 fn say(args: &DemoArgs, words: &str) {

@@ -98,7 +98,8 @@ impl Store {
         Ok(released)
     }
 
-    /// Keeps a tensor even if no model holds it, and never moves it off the device to make room. Pins do not nest.
+    /// Keeps a tensor even if no model holds it. While a tensor is pinned, `optimise` does not move it off the device.
+    /// Pins do not nest.
     pub fn pin(&self, name: &str) -> Result<(), StoreError> {
         Ok(self.books()?.ledger.pin(name)?)
     }

@@ -153,8 +153,7 @@ impl Store {
         Some(Candidate { missed: self.writes_since(name, tensor, &file), name, tensor, file })
     }
 
-    /// Takes a tensor that was in a lost memory, and restores it from its own file into a new memory, which only this
-    /// tensor uses.
+    /// Restores a tensor of a lost memory from the tensor's own file, into a new memory that no other tensor uses.
     fn restore_apart(&self, name: &str, tensor: &Tensor) -> Result<TensorRecovery, StoreError> {
         let Some(file) = self.file_of(name, tensor)? else {
             return check_there(name, tensor).map(|()| TensorRecovery::Kept);

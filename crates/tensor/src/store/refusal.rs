@@ -29,7 +29,7 @@ pub enum LedgerError {
     NotShared { name: String, model: String, producer: String, consumers: usize },
     #[error("`{name}` belongs to {producer}: {model} may not replace or remove it; register another tensor instead")]
     NotProducer { name: String, model: String, producer: String },
-    #[error("`{name}`: {model} has acquired it {taken} times and released it as often; release once per acquire")]
+    #[error("`{name}`: {model} does not hold it any more, after {taken} acquires; release once per acquire")]
     NotHeld { name: String, model: String, taken: u64 },
     #[error("`{name}` is in use: {models} models hold it {holds} times; release it there first (`release_model`)")]
     InUse { name: String, models: usize, holds: u64 },

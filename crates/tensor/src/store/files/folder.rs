@@ -122,7 +122,7 @@ impl TensorFolder {
         }
         let _turn = self.turn()?;
         self.tidy()?;
-        // An unreadable file is replaced. A file that belongs to another tensor is not replaced.
+        // An unreadable file is replaced. The file of another tensor whose name maps to the same path is not.
         if let Err(other @ FileError::SameFile { .. }) = open_as(&path, tensor.name) {
             return Err(other);
         }
@@ -169,8 +169,8 @@ impl TensorFolder {
         }
     }
 
-    /// Removes all files that are not valid tensors of this folder, and returns a description of each of these files.
-    /// Files that the system refuses to read stay, because they may be intact.
+    /// Removes all files that are malformed or do not hold exactly the tensor that their name stands for. Returns a
+    /// description of each removed file. Files that cannot be read for other reasons stay, because they may be intact.
     pub fn remove_corrupt(&self) -> Result<Vec<CorruptFile>, FileError> {
         let _turn = self.turn()?;
         self.tidy()?;

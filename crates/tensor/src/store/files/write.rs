@@ -36,8 +36,8 @@ impl TensorFile {
     }
 
     /// Writes tensors whose values are fetched one after another, for example from a device, so that the values of only
-    /// one tensor must be in memory at a time. `fetch` gets an index into `headings`; the indices do not come in
-    /// ascending order.
+    /// one tensor must be in memory at a time. `fetch` gets an index into `headings`; the indices are not always
+    /// in ascending order.
     pub fn write_each<'a, E: From<FileError>>(
         path: impl AsRef<Path>,
         headings: &[Heading<'_>],

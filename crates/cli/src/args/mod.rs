@@ -25,7 +25,7 @@ Exit codes:
     1  the run failed, or a file or device could not be used
     2  the command line or the pipeline is wrong
     3  the pipeline is valid, but cannot be planned with these options or on this machine
-    4  a budget was exceeded
+    4  a budget was exceeded or could not be checked
     5  a verification found a difference
   130  interrupted; files are still finished
 
@@ -295,10 +295,10 @@ pub(crate) struct RunArgs {
     /// Maximum number of frames per source
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) frames: Option<u64>,
-    /// Maximum duration in seconds; then the sources end
+    /// Maximum duration in seconds; the sources end after that
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// Reload shaders when their files change, between two frames
+    /// When the file of a shader changes, reload the shader between two frames
     #[arg(long)]
     pub(crate) watch: bool,
     /// Milliseconds that one submission may take before the device counts as hung; defaults to 10000

@@ -75,7 +75,7 @@ pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     checks
 }
 
-/// Checks the Vulkan loader, the drivers that it would find, and the device nodes.
+/// Checks the Vulkan loader, the drivers that the loader would find, and the device nodes.
 pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Vec<HealthCheck> {
     let answers = adapters.iter().any(|adapter| adapter.backend == Backend::Vulkan);
     let mut checks = vec![loader(here, answers, fixes)];

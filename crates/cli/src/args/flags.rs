@@ -42,8 +42,8 @@ pub(crate) struct SharedFlags {
     /// instead
     #[arg(long, value_name = "BYTES", value_parser = bytes::read)]
     pub(crate) min_memory: Option<u64>,
-    /// Skip adapters whose load is higher than this when the run starts. If no adapter is left, the same happens as with
-    /// --min-memory
+    /// Skip adapters whose load is higher than this when the run starts. If no adapter is left, the same happens as
+    /// with --min-memory
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_load: Option<f32>,
     /// Place one handler, by its name, on the CPU or the GPU; may be repeated

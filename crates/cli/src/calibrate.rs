@@ -56,7 +56,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
     let seconds = started.elapsed().as_secs_f64();
     let _ = match kept {
         Some(path) => {
-            writeln!(text, "\nmeasured in {seconds:.0} s, stored in {path}; plans name this profile {}", profile.name())
+            writeln!(text, "\nmeasured in {seconds:.0} s, stored in {path}; plans call this profile {}", profile.name())
         }
         None => writeln!(text, "\nmeasured in {seconds:.0} s; not stored, because there is no cache directory"),
     };

@@ -52,11 +52,11 @@ fn why(chosen: Option<&Chosen>) -> String {
     };
     let profile = calibrate::figures_of(Some(adapter));
     let used = match adapter.kind {
-        AdapterKind::Software => "plans rarely choose it over the CPU, but --gpu forces them to",
-        _ => "a plan uses it if that is cheaper, or always with --gpu",
+        AdapterKind::Software => "plans rarely choose this adapter over the CPU, but --gpu forces them to",
+        _ => "a plan uses this adapter if that is cheaper, or always with --gpu",
     };
     let measured = crate::calibrate::when(Some(adapter));
-    format!("a run uses {}: {why}; costs from {}, {measured}; {used}", adapter.index, profile.name())
+    format!("a run uses adapter {}: {why}; costs are those of {}, {measured}; {used}", adapter.index, profile.name())
 }
 
 fn text(adapters: &[(&Adapter, &AdapterReading)], why: &str, colour: bool) -> String {

@@ -58,7 +58,8 @@ impl PipelineSource {
         }
         let path = Path::new(pipeline);
         let shown = path.display().to_string();
-        // A directory can have the name of a pipeline, such as `pattern`. Only a word that looks like a path is a path.
+        // A directory can have the same name as a pipeline, such as `pattern`. A word that names no file is therefore
+        // treated as a path only if it looks like a path.
         let is_path = looks_like_a_path(&shown);
         match fs::metadata(path) {
             Ok(found) if !found.is_dir() => {

@@ -99,8 +99,8 @@ pub(crate) fn keep_large_files_from_ending_it() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Whether a signal was ignored when this program started. Without unsafe code, only Linux can tell. On other
-/// systems the result is false.
+/// Whether a signal was ignored when this program started. Without unsafe code, a program can find this out only on
+/// Linux. On other systems the result is false.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -48,8 +48,8 @@ use vramp::runtime::Registry;
 use args::{Command, CommandLine};
 use failure::CliError;
 
-/// Reads the command line and runs the command, with the handlers of this registry. Returns after `--help`
-/// and after invalid arguments too.
+/// Reads the command line and runs the command, with the handlers of this registry. This function also returns after
+/// `--help` and after invalid arguments, instead of ending the program.
 ///
 /// Call this function first in `main`. On Linux, graphics drivers print warnings if the variable `XDG_RUNTIME_DIR` is
 /// missing. In that case, a command that uses graphics drivers restarts the program once with the variable set. This

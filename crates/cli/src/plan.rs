@@ -16,7 +16,7 @@ const ASSUMED: &str = "integrated";
 
 pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> {
     if args.json && args.format.is_some_and(|form| form != Form::Json) {
-        return Err(CliError::Wrong(anyhow!("--json and --format select two forms; give only one")));
+        return Err(CliError::Wrong(anyhow!("--json and --format both set the output format; give only one")));
     }
     let (profile, warning) = figures(args)?;
     let written = CheckedPipeline::read(&args.pipeline, registry)?;
@@ -49,7 +49,7 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     let class = profile.name();
     let judged = if wants { "; --prefer, --min-memory and --max-load have no effect before that" } else { "" };
     let warning = format!(
-        "no profile given and this machine has not been measured: the plan uses {class}, an estimate for a class of \
+        "no profile given and this machine is not known yet: the plan uses {class}, an estimate for a class of \
          machines; give --profile FILE, or run `vramp devices` first, which detects this machine{judged}"
     );
     Ok((profile, Some(warning)))

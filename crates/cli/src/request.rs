@@ -49,7 +49,8 @@ pub(crate) fn of(flags: &SharedFlags, graph: &Graph, registry: &Registry) -> Res
     Ok(builder.options(options(flags)?).choice(choice(flags)))
 }
 
-/// Like `of`, with the profile of this machine; may list adapters.
+/// Like `of`, with the profile that `--profile` names. Without `--profile`, building the pipeline uses the profile of
+/// this machine, and may list adapters.
 pub(crate) fn on_this_machine(
     flags: &SharedFlags,
     graph: &Graph,
@@ -62,9 +63,9 @@ pub(crate) fn on_this_machine(
     }
 }
 
-/// With `--cpu`, the stored profile of the CPU. Without `--cpu`, or if no such profile is stored, the profile of the
-/// adapter that a run would use, and a warning about the adapter; `None` if no list of adapters is stored. Queries no
-/// driver.
+/// The profile for these flags, and a warning about the adapter. With `--cpu`, the profile is the stored profile of the
+/// CPU. Without `--cpu`, or if no such profile is stored, the profile is that of the adapter that a run would use, or
+/// that of the CPU if no adapter matches the flags. `None` if no list of adapters is stored. Queries no driver.
 pub(crate) fn remembered_figures(flags: &SharedFlags) -> Result<Option<(Profile, Option<String>)>, CliError> {
     if flags.cpu
         && let Some(known) = calibrate::known(None)

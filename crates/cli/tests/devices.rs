@@ -17,7 +17,8 @@ fn caching(cache: &Path, args: &[&str]) -> Run {
 #[test]
 fn adapters_are_listed_with_what_is_known_and_which_one_is_taken() {
     let run = ends_with(0, vramp(&["devices"]));
-    for words in ["0  ", "through", "driver", "memory", "in use", "load", "limits", "a run uses 0", "shipped:"] {
+    for words in ["0  ", "through", "driver", "memory", "in use", "load", "limits", "a run uses adapter 0", "shipped:"]
+    {
         assert!(run.out.contains(words), "{words} is missing:\n{}", run.out);
     }
     assert_eq!(run.err, "", "drivers' complaints are kept away");
@@ -139,7 +140,7 @@ fn a_plan_uses_the_list_that_was_kept_and_only_under_the_same_circumstances() {
     let plan = || caching(&cache, &["plan", PIPELINE, "--json"]);
     let before = ends_with(0, plan());
     assert_eq!(json(&before)["profile"], "shipped:integrated");
-    assert!(before.err.contains("this machine has not been measured"), "{}", before.err);
+    assert!(before.err.contains("this machine is not known yet"), "{}", before.err);
     assert!(!cache.join("vramp").exists(), "a plan lists nothing and keeps nothing");
 
     ends_with(0, caching(&cache, &["devices"]));

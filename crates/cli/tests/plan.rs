@@ -71,7 +71,7 @@ fn every_format_is_printed() {
 
 #[test]
 fn without_a_profile_the_plan_says_that_it_is_an_estimate() {
-    let warning = "no profile given and this machine has not been measured";
+    let warning = "no profile given and this machine is not known yet";
     let run = ends_with(0, vramp(&["plan", GOOD, "--json"]));
     assert!(run.err.contains(&format!("warning: {warning}")), "{}", run.err);
     assert!(run.out.contains(warning));

@@ -94,7 +94,7 @@ fn metrics_are_one_line_sorted_and_say_what_is_unreliable() {
     monitor.log_metrics([("b", doubtful), ("a", Readout::is(8, "a file"))]);
     monitor.log_metrics(BTreeMap::<&str, f64>::new());
     let expected = [
-        "metrics: bad=unavailable (NaN is not a number), fps=59.5",
+        "metrics: bad=unavailable (NaN is not finite), fps=59.5",
         "metrics: load=unavailable (no GPU is selected: tensors are on the host)",
         "metrics: a=8, b=7 (unreliable: it is old)",
         "metrics: none",

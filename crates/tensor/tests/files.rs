@@ -179,7 +179,7 @@ fn what_is_not_a_file_is_refused_without_waiting() {
     fs::write(&empty, []).unwrap();
     let error = TensorFile::open(&empty).unwrap_err().to_string();
     assert!(
-        error.ends_with("it has 0 bytes, too few for the length (8 bytes) and the header of a safetensors file"),
+        error.ends_with("it has 0 bytes, too few for the header of a safetensors file and its length field (8 bytes)"),
         "{error}"
     );
     #[cfg(unix)]
@@ -277,8 +277,8 @@ fn a_foreign_type_is_named_with_the_way_out_and_spoils_no_other_tensor() {
     assert_eq!(it.tensor("w").unwrap().shown(), Some(&[5, 5][..]), "it is in memory");
     assert_eq!(it.metadata()["format"], "pt");
     let says = |name: &str| it.tensor(name).unwrap_err().to_string();
-    assert_eq!(says("ids"), "`ids` in `m` is I64, which tensors do not have; save it as I32 if its values fit");
-    assert_eq!(says("b"), "`b` in `m` is BF16, which tensors do not have; save it as F32, which loses nothing");
+    assert_eq!(says("ids"), "`ids` in `m` is I64, a type that tensors do not have; save it as I32 if its values fit");
+    assert_eq!(says("b"), "`b` in `m` is BF16, a type that tensors do not have; save it as F32, which loses nothing");
     assert!(says("new").ends_with("save it as one of F32, F16, I32, U32, U8 and I8"), "{}", says("new"));
     assert_eq!(says("deep"), "`deep` in `m`: the shape has 9 axes; a tensor has at most 8");
 }

@@ -81,7 +81,7 @@ fn what_was_acquired_twice_is_released_twice() {
     assert!(books.due(ms(1000)).is_empty());
     assert_eq!(books.release("a", "vit", ms(20)), Ok(0));
     let thrice = books.release("a", "vit", ms(30)).unwrap_err().to_string();
-    assert_eq!(thrice, "`a`: vit has acquired it 2 times and released it as often; release once per acquire");
+    assert_eq!(thrice, "`a`: vit does not hold it any more, after 2 acquires; release once per acquire");
     assert!(books.due(ms(69)).is_empty());
     assert_eq!(books.due(ms(70)).len(), 1, "the grace period counts from the last release that was one");
 }
@@ -96,7 +96,7 @@ fn nothing_is_taken_that_is_held_pinned_or_just_used() {
     assert_eq!(books.take("a", ms(900)), Err(LedgerError::Pinned { name: "a".into() }));
     books.unpin("a", ms(1000)).unwrap();
     let soon = books.take("a", ms(1049)).unwrap_err().to_string();
-    assert_eq!(soon, "`a` was used 49 ms ago and is kept for 50 ms after that");
+    assert_eq!(soon, "`a` was used 49 ms ago and is kept for 50 ms after its last use");
     let freed = books.take("a", ms(1050)).unwrap();
     assert_eq!((freed.payload, freed.last_of_its_memory, books.bytes()), (1, true, 0));
 }
@@ -182,7 +182,7 @@ fn equal_values_of_two_models_are_an_opportunity_and_words_say_which() {
             "`clip/words` and `bert/words` seem to hold the same values: share `bert/words` with clip, vit and save 256 \
              bytes",
             "`bert/thrice` is pinned but no model holds it: unpin it and free 64 bytes",
-            "`clip/words` is shared with vit and was never acquired there: is it used?",
+            "`clip/words` is shared with vit but was never acquired there: is it needed?",
         ]
     );
 

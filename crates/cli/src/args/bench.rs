@@ -15,10 +15,10 @@ the CPU time of all threads; on a busy machine, compare `cpu ms`. The hash of th
 shows that the timed work was computed. The hash is the same on every machine, except for
 pipe5_seed_rgba, whose frames move and show measured figures.
 
-The suite `tensor` has its own sizes. It runs on the GPU if the machine has GPU hardware or
-if --gpu is given, otherwise on the CPU. With --cpu it always runs on the CPU. GPU times
-include the download of the result. Hashes of this suite differ between kinds of machines,
-because a sum of floats depends on the order of its terms.
+The suite `tensor` has its own sizes. It runs on the GPU if the machine has GPU hardware, or
+if --gpu, --backend or --device is given; otherwise, and always with --cpu, it runs on the
+CPU. GPU times include the download of the result. Hashes of this suite differ between kinds
+of machines, because a sum of floats depends on the order of its terms.
 
 `--json` prints one line of JSON per measurement, with the keys peer, work, size, threads,
 backend, ms_median, ms_min, cpu_ms, fps, reps and hash.

@@ -5,8 +5,8 @@
 
 use vramp::runtime::observe::PerFrame;
 
-/// The key for the number of dropped frames per frame of the sources. This key covers the whole run; all other keys
-/// cover the steady state.
+/// The key for the number of dropped frames, divided by the number of frames from the sources. This key covers the
+/// whole run; all other keys cover the steady state.
 pub(crate) const DROPS: &str = "drops";
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -38,11 +38,12 @@ pub(crate) struct SharedFlags {
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(KINDS).map(|word| prefer(&word)))]
     pub(crate) prefer: Option<Prefer>,
     /// Skip adapters with less memory than this, such as 8G or 512M, and adapters whose memory cannot be read. If no
-    /// adapter is left, everything runs on the CPU with a warning; with --gpu the command fails instead
+    /// adapter is left, everything runs on the CPU with a warning; with --gpu, --backend or --device the command fails
+    /// instead
     #[arg(long, value_name = "BYTES", value_parser = bytes::read)]
     pub(crate) min_memory: Option<u64>,
-    /// Skip adapters that are busier than this when the run starts. If no adapter is left, the same happens as with
-    /// --min-memory
+    /// Skip adapters whose load is higher than this when the run starts. If no adapter is left, the same happens as
+    /// with --min-memory
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) max_load: Option<f32>,
     /// Place one handler, by its name, on the CPU or the GPU; may be repeated

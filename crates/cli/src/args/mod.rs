@@ -25,7 +25,7 @@ Exit codes:
     1  the run failed, or a file or device could not be used
     2  the command line or the pipeline is wrong
     3  the pipeline is valid, but cannot be planned with these options or on this machine
-    4  a budget was exceeded
+    4  a budget was exceeded or could not be checked
     5  a verification found a difference
   130  interrupted; files are still finished
 
@@ -75,11 +75,11 @@ Examples:
 
 const RUN_HELP: &str = "\
 While it runs:
-  The plan, warnings and progress go to standard error; `-q` keeps only errors, `-v` adds
-  the whole plan and every link. Only a sink with `path=-`, the sink `terminal` and
+  The plan, warnings and progress go to standard error; `-q` keeps only errors, and `-v`
+  adds the whole plan and every link. Only a sink with `path=-`, the sink `terminal` and
   `--json` write to standard output. While `terminal` draws, no progress is shown.
-  `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames and the report
-  is printed. A second Ctrl-C ends the program at once.
+  `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames, and the
+  report is printed. A second Ctrl-C ends the program at once.
 
 Files:
   A run that would overwrite a file that it reads, or write one file twice, is refused
@@ -123,7 +123,7 @@ Timing:
 Memory:
   Before the run, vramp prints the memory that the plan needs. After the run, it prints the
   peak. `--memory 256M` limits the frames in each memory space to 256 MB. `--memory
-  cpu=1G,gpu=256M` sets a limit for each space. K, M and G are powers of 1000, Ki, Mi and
+  cpu=1G,gpu=256M` sets a limit for each space. K, M and G are powers of 1000; Ki, Mi and
   Gi are powers of 1024. If the plan does not fit, vramp takes another plan that fits. If
   no plan fits, frames wait for memory. If waiting cannot help, the run ends with an error
   that says which handler needs how much memory and which handlers hold the rest. The limit
@@ -212,7 +212,7 @@ pub(crate) enum Command {
     /// device.
     #[command(
         after_long_help = format!("{PIPELINES}\n\n{TOP_HELP}"),
-        after_help = "`vramp help top` explains the view, `vramp help run` everything else."
+        after_help = "`vramp help top` explains the view; `vramp help run` explains everything else."
     )]
     Top(RunArgs),
     /// Show where every step of a pipeline would run, and why
@@ -295,10 +295,10 @@ pub(crate) struct RunArgs {
     /// Maximum number of frames per source
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) frames: Option<u64>,
-    /// Maximum duration in seconds; then the sources end
+    /// Maximum duration in seconds; the sources end after that
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// Reload shaders when their files change, between two frames
+    /// When the file of a shader changes, reload the shader between two frames
     #[arg(long)]
     pub(crate) watch: bool,
     /// Milliseconds that one submission may take before the device counts as hung; defaults to 10000
@@ -334,9 +334,9 @@ pub(crate) struct DemoArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For reading
+    /// For people to read
     Text,
-    /// For programs
+    /// Machine-readable
     Json,
     /// For Graphviz
     Dot,

@@ -24,8 +24,8 @@ use crate::{devices, page, request};
 const SIZES: [&str; 2] = ["640x480", LARGEST];
 /// The size of the written frame and of the printed plan.
 const LARGEST: &str = "1920x1080";
-/// Number of the frame to write, one second into the motion. By then, the frame rate that `fps` draws has been
-/// measured. A machine that reaches fewer than 30 frames per second writes an earlier frame.
+/// Number of the frame to write, which shows the ball one second after it started to move. By then, the frame rate
+/// that `fps` draws has been measured. A machine that reaches fewer than 30 frames per second writes an earlier frame.
 const PICTURED: u64 = 30;
 
 #[derive(Serialize)]
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> 
     broken.collect()
 }
 
-/// The memory spaces to run in: those that are available and that the options allow.
+/// The memory spaces to run in: those that the options allow, and without an adapter only the CPU.
 fn spaces(flags: &SharedFlags) -> Vec<Space> {
     if flags.cpu {
         return vec![Space::Cpu];
@@ -127,7 +127,7 @@ fn measure(
     let mut pipeline = match builder.build() {
         Err(Error::NoDevice(why)) if !flags.gpu => {
             if !flags.quiet {
-                page::warning(&format!("{why}; the demo continues without it"));
+                page::warning(&format!("{why}; the demo continues without a device"));
             }
             return Ok(None);
         }
@@ -220,7 +220,7 @@ fn page_of(args: &DemoArgs, plan: &Plan, runs: &[Ran]) -> Result<(), CliError> {
     let plan_text = Plan { warnings: Vec::new(), ..plan.clone() }.to_text(colour);
     let page = format!(
         "\nPlan for {LARGEST} on this machine:\n\n{}\n\nMeasurements:\n\n{}\n{}\nThe frame is in \
-         {picture}. `vramp inspect` lists the handlers, `vramp help run` shows how to join them.\n",
+         {picture}. `vramp inspect` lists the handlers; `vramp help run` shows how to join them.\n",
         plan_text.trim_end(),
         table::of(runs, colour),
         verdict(plan, runs)
@@ -234,7 +234,7 @@ fn verdict(plan: &Plan, runs: &[Ran]) -> String {
     let sides: Vec<String> =
         at_largest.map(|ran| format!("the {} reaches {:.0} fps", ran.place, ran.report.fps)).collect();
     let chosen = if plan.lanes.iter().any(|lane| lane.device) { Space::Gpu } else { Space::Cpu };
-    format!("At {LARGEST} {}. By default, vramp uses the {chosen}.", sides.join(", "))
+    format!("At {LARGEST}, {}. By default, vramp uses the {chosen}.", sides.join(" and "))
 }
 
 fn say(args: &DemoArgs, words: &str) {

@@ -68,14 +68,14 @@ pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     }
     for name in FILTERS {
         if let Some(value) = drivers.var(name) {
-            let words = format!("is set to `{}`: the loader skips drivers", value.display());
+            let words = format!("is set to `{}`, so the Vulkan loader may skip drivers", value.display());
             checks.push(HealthCheck::warning(name, words).fix(format!("unset {name}")));
         }
     }
     checks
 }
 
-/// Checks the Vulkan loader, the drivers that it would find, and the device nodes.
+/// Checks the Vulkan loader, the drivers that the loader would find, and the device nodes.
 pub(super) fn files(here: &Surroundings, adapters: &[Adapter], fixes: &Fixes) -> Vec<HealthCheck> {
     let answers = adapters.iter().any(|adapter| adapter.backend == Backend::Vulkan);
     let mut checks = vec![loader(here, answers, fixes)];

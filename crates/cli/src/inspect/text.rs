@@ -61,7 +61,7 @@ pub(super) fn detail(entry: &Entry, registry: &Registry, colour: bool) -> String
         fact("rate", &keeps);
     }
     if entry.live {
-        fact("live", "cannot wait; links after it keep the newest frame");
+        fact("live", "the handler cannot wait, so its links keep only the newest frame");
     }
     if entry.stateful {
         fact("state", "the result of a frame depends on earlier frames");

@@ -154,7 +154,7 @@ impl Live {
     }
 }
 
-/// Moves a bar with time, because the run itself reports progress only once per second.
+/// Advances a bar with time, because the run itself reports progress only once per second.
 fn follow(bar: ProgressBar, time: Duration) {
     let begun = Instant::now();
     // If the thread cannot be started, the bar stays empty.
@@ -232,7 +232,7 @@ fn warning(event: &RunEvent) -> Option<String> {
         RunEvent::DeviceLost { reason, on, lost } => {
             let frames = counted(*lost as usize, "frame");
             let then = match on {
-                GoesOn::Device => "it was opened again",
+                GoesOn::Device => "the device was opened again",
                 GoesOn::Cpu => "the CPU continues",
             };
             Some(format!("{reason}, with {frames} on it; {then}"))

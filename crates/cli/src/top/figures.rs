@@ -1,4 +1,4 @@
-//! From run snapshots to the rows of the view.
+//! Turns snapshots of a run into the rows of the view.
 //!
 //! Rates and shares are computed from two snapshots that are about a second apart. An unknown figure is shown as a
 //! dash, never as a zero. While the view is paused, no figure changes. `view.rs` does the layout.
@@ -11,7 +11,7 @@ use vramp::runtime::observe::{MemorySnapshot, Snapshot, TimeStats};
 
 use crate::run::{counted, reasons, size_of_plan};
 
-/// Minimum time between the two snapshots that rates are computed from.
+/// Minimum time between the two snapshots that rates are computed from, except at the start of a run.
 const WINDOW: Duration = Duration::from_millis(950);
 
 /// Facts of the plan that the rows show.

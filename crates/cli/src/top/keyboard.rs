@@ -1,6 +1,6 @@
 //! Waits for keys of the terminal.
 //!
-//! If the terminal is gone, waiting fails at once. Crossterm alone would read the end of the terminal's file forever.
+//! If the terminal is gone, waiting fails at once. Crossterm alone would then try to read from the terminal forever.
 
 use std::io;
 use std::time::Duration;

@@ -36,7 +36,7 @@ pub(super) struct Keys {
     chosen: usize,
     /// Number of rows scrolled off above each table.
     above: [usize; 3],
-    /// For each table: how many rows had space when the table was last drawn, and how many rows the table had.
+    /// For each table: how many rows fitted when the table was last drawn, and how many rows the table had.
     shown: [(usize, usize); 3],
 }
 

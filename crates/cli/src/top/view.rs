@@ -17,7 +17,7 @@ const HELP: [&str; 11] = [
     "q, Esc       end the run: files are finished and the report is printed",
     "Ctrl-C       the same, with exit code 130; a second Ctrl-C ends at once",
     "p, space     pause the view; the run continues",
-    "Tab, arrows  choose a table, scroll it; also PgUp, PgDn, Home, End",
+    "Tab, arrows  choose a table and scroll it; also PgUp, PgDn, Home, End",
     "Ctrl-L       redraw",
     "",
     "Rates, `busy` and `at work` cover the last second, all else the whole run.",

@@ -80,7 +80,7 @@ pub fn available_bytes(context: &Context, reading: Option<&AdapterReading>) -> R
 pub struct Adapted<R> {
     /// One result per item, in order.
     pub results: Vec<R>,
-    /// The number of items per call of the work at the end.
+    /// The maximum number of items per chunk at the end.
     pub chunk: usize,
     /// How many times that number was halved for lack of memory.
     pub halved: usize,

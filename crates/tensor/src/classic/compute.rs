@@ -34,7 +34,7 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// Works in this context, on the device or the host.
+    /// Transfers and batches in this context, on its device or on the host.
     pub fn on(context: &Context) -> Compute {
         Compute {
             context: context.clone(),
@@ -133,7 +133,7 @@ impl Compute {
     }
 
     /// Frees all tensors that this instance has uploaded, even if handles to them exist, and all pooled memory. Later
-    /// calls of other functions return an error; releasing again has no effect.
+    /// transfers and batches return an error; releasing again has no effect.
     pub fn release(&self) {
         let all = {
             // `send` takes the same lock at its end: an upload in progress is either in the list or sees the flag.

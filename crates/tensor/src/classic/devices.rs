@@ -107,8 +107,9 @@ impl DeviceSelector {
         &self.context
     }
 
-    /// Selects a device and moves all tensors there. If no GPU meets the request, warns and uses the CPU. If the
-    /// request is invalid or values cannot be moved, returns an error and changes nothing.
+    /// Selects a device and moves all tensors there. If no GPU meets the request, or if values cannot be moved to the
+    /// GPU, warns and uses the CPU. If the request is invalid, or if values cannot be moved to the host, returns an
+    /// error and changes nothing.
     pub fn select_device(&self, request: &DeviceRequest) -> Result<Selected, TensorError> {
         request.check()?;
         let mut flags = self.flags();

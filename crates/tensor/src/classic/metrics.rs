@@ -11,13 +11,13 @@ pub trait Metric {
 
 impl Metric for f64 {
     fn words(&self) -> String {
-        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is not a number)") }
+        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is not finite)") }
     }
 }
 
 impl Metric for f32 {
     fn words(&self) -> String {
-        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is not a number)") }
+        if self.is_finite() { self.to_string() } else { format!("unavailable ({self} is not finite)") }
     }
 }
 

@@ -52,8 +52,8 @@ impl Monitor {
         self
     }
 
-    /// Runs an operation and measures the milliseconds until it returns. If the operation submits work to a device, the
-    /// time covers only the submission. [`Monitor::track_until_done`] also waits for the device.
+    /// Runs an operation and measures the milliseconds until it returns. The operation may return before work that it
+    /// submitted to a device is done. [`Monitor::track_until_done`] also waits for the device.
     pub fn track_operation<T, E>(&self, name: &str, act: impl FnOnce() -> Result<T, E>) -> (Result<T, E>, f64) {
         self.track(name, Measured::UntilReturned, act)
     }
@@ -69,7 +69,7 @@ impl Monitor {
         self.timings().get(&(name.to_owned(), measured)).map(|timings| timings.statistics(name, measured))
     }
 
-    /// Statistics of all names, sorted.
+    /// Statistics of all operations, sorted by name.
     pub fn all_statistics(&self) -> Vec<OperationStatistics> {
         self.timings().iter().map(|((name, measured), timings)| timings.statistics(name, *measured)).collect()
     }

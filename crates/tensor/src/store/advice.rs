@@ -65,7 +65,8 @@ impl<T> Ledger<T> {
             let never: Vec<&str> = never.map(String::as_str).collect();
             if !never.is_empty() {
                 let models = never.join(", ");
-                advice.push((0, format!("`{name}` is shared with {models} and was never acquired there: is it used?")));
+                advice
+                    .push((0, format!("`{name}` is shared with {models} but was never acquired there: is it needed?")));
             }
         }
         advice.sort_by(|one, two| two.0.cmp(&one.0).then_with(|| one.1.cmp(&two.1)));

@@ -1,8 +1,8 @@
 //! Finding tensors of different models that have the same values.
 //!
-//! Equal means equal bits, in the same shape and type; hashes only select which tensors to compare. Tensors are not
-//! merged, because a write to one would then change the other. Whether such a shared change is acceptable is for the
-//! models to decide.
+//! Two tensors have the same values if they have the same shape, type and bits; hashes only select which tensors to
+//! compare. Equal tensors are not merged, because a write to one of them would then change the other. Only the models
+//! can decide whether such a shared change is acceptable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
@@ -14,10 +14,10 @@ use crate::ops::tensor::Tensor;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Search {
-    /// Tensors whose newest values are on the host. Nothing is transferred.
+    /// Compares only tensors whose newest values are on the host. Nothing is transferred.
     #[default]
     OnHost,
-    /// All tensors. Values that only the device has are read back, and these reads are counted as transfers.
+    /// Compares all tensors. Values that only the device has are read back, which counts as transfers.
     Everywhere,
 }
 

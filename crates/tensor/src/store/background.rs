@@ -1,7 +1,7 @@
 //! The thread that periodically optimises a store.
 //!
 //! Between two rounds the thread holds only a weak reference, so it does not keep the store alive. When signalled, the
-//! thread ends at once, or after the current round.
+//! thread ends: at once between two rounds, otherwise after the current round.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;

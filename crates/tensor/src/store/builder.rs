@@ -21,7 +21,7 @@ const USUAL_PERIOD: Duration = Duration::from_secs(30);
 /// What [`Store::optimise`] favours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Priority {
-    /// Tensors stay on the device unless they exceed the budget.
+    /// Tensors stay on the device, unless all of them together exceed the budget.
     Speed,
     /// Large idle tensors move to the host.
     #[default]
@@ -81,8 +81,8 @@ impl std::fmt::Debug for StoreBuilder {
 }
 
 impl StoreBuilder {
-    /// The context that the tensors belong to. By default the first use opens the best device, or falls back to the
-    /// host.
+    /// The context that the tensors belong to. By default, the first use of the store opens the best device, or
+    /// chooses the host if there is no usable device.
     #[must_use]
     pub fn context(mut self, context: &Context) -> Self {
         self.context = Some(context.clone());
@@ -164,7 +164,8 @@ impl StoreBuilder {
         self
     }
 
-    /// Builds the store, opens the folder and starts the background thread. A device is opened on first use.
+    /// Builds the store. Opens the folder and starts the background thread if they are set. The device is opened on
+    /// first use.
     pub fn build(self) -> Result<Store, StoreError> {
         let context = self.context.map_or_else(OnceLock::new, OnceLock::from);
         let books = StoreBooks {

@@ -18,7 +18,7 @@ pub struct TensorEntry<T> {
     pub fingerprint: Option<u64>,
 }
 
-/// A memory that tensors are in. Views and shares of a tensor are in the same memory.
+/// A memory that tensors are in. Views of a tensor, and tensors that share its values, are in the same memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryTag {
     /// Identifies the memory. A tag is never reused; an address could be.

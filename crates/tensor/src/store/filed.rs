@@ -2,8 +2,8 @@
 //! This module reads no files.
 //!
 //! Invariant: a file counts as current only if it is the noted file, the tensor is the same part of the same memory,
-//! and that memory was not written after the note. If a note is made late, or if another process has replaced the file,
-//! the file counts as older than it is, never as newer.
+//! and that memory was not written after the write in the note. If a note is made late, or if another process has
+//! replaced the file, the file counts as older than it is, never as newer.
 
 use super::shared::Store;
 use crate::ops::tensor::Tensor;

@@ -30,7 +30,7 @@ pub struct Lease<T> {
 pub enum Closed<T> {
     /// There were no leases; the payload is returned.
     Now(T),
-    /// The payload is dropped with the last of this many leases.
+    /// This many leases still exist. The payload is dropped when the last of them ends.
     Later(usize),
     /// The owner was closed before.
     Already,

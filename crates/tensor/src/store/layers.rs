@@ -1,9 +1,9 @@
-//! For a memory that is restored from several overlapping files: tracks which file each value comes from.
+//! Tracks which file each value of a memory comes from while the memory is restored from several overlapping files.
 //!
 //! This module only keeps track: it neither reads files nor touches memory.
 //!
-//! Invariants: if two files overlap, the values of the file that missed fewer writes win. The age of a range is the age
-//! of the oldest value in that range.
+//! Invariants: if two files overlap, the values of the file that missed fewer writes win. The age of a value is the
+//! number of writes that its file has missed. The age of a range is the age of the oldest value in that range.
 
 /// Overlapping files, bottom to top. The bottom file has missed the most writes.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Layers {
         oldest
     }
 
-    /// True if no later layer overlaps the layer with this index.
+    /// True if no layer above overlaps the layer with this index.
     pub(super) fn is_bare(&self, at: usize) -> bool {
         let range = self.layers[at].range;
         self.layers[at + 1..].iter().all(|above| !is_common(above.range, range))

@@ -44,7 +44,8 @@ pub struct ModelReleased {
 }
 
 impl<T> Ledger<T> {
-    /// An empty ledger. A tensor becomes due when no model has held it for the grace period.
+    /// An empty ledger. A tensor becomes due when it was neither held, pinned nor used for the grace
+    /// period.
     pub fn new(grace: Duration) -> Ledger<T> {
         Ledger { records: BTreeMap::new(), grace }
     }

@@ -4,14 +4,16 @@
 //! [`TensorLease`] keeps the memory of a tensor in place as long as the lease exists. The store only names tensors:
 //! `ops` computes with them, and `files` reads and writes files of tensors.
 //!
+//! A *memory* is the block of values that a tensor and all of its views are in.
+//!
 //! Invariants: a name refers to one tensor. A tensor in use is not freed. No value is lost as long as the host or the
 //! device has that value.
 //!
 //! Locking: the ledger, the users' shaders and the notes about files are behind one lock, the *books*. Lock order: the
 //! values of a tensor, then the books, then the slot of a lease. While the books are locked, no thread waits for a
 //! device or a file, and no tensor is dropped, because dropping takes the tensor's own lock. `optimise` therefore
-//! consults the books while it holds the lock of the values that it wants to move. If a tensor in that memory was
-//! leased before, the values stay in place.
+//! consults the books while it holds the lock of the values that it wants to move. If any tensor in the same memory is
+//! leased by then, the values stay in place.
 
 mod advice;
 mod alike;

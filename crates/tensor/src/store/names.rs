@@ -1,8 +1,8 @@
 //! Registering, sharing, holding and removing tensors by name. The ledger decides which model may do what.
 //!
-//! Invariants: only values given as a slice are copied. The store has its own handle to each tensor, so neither the end
-//! of a scope nor `dispose` on another handle removes the tensor under a name. Entries that the ledger returns are
-//! dropped after the books are unlocked.
+//! Invariants: only values given as a slice are copied. The store has its own handle to each tensor, so a named tensor
+//! survives the end of a scope and `dispose` on another handle. Entries that the ledger returns are dropped after the
+//! books are unlocked.
 
 use std::time::Duration;
 
@@ -98,7 +98,8 @@ impl Store {
         Ok(released)
     }
 
-    /// Keeps a tensor even if no model holds it, and never moves it off the device to make room. Pins do not nest.
+    /// Keeps a tensor even if no model holds it. While a tensor is pinned, `optimise` does not move it off the device.
+    /// Pins do not nest.
     pub fn pin(&self, name: &str) -> Result<(), StoreError> {
         Ok(self.books()?.ledger.pin(name)?)
     }

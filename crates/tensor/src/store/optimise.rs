@@ -159,8 +159,9 @@ impl fmt::Display for Optimised {
         let Optimised { freed, freed_bytes, moved, moved_bytes, spare_bytes, trimmed_bytes, .. } = self;
         write!(
             f,
-            "optimised: {freed} freed ({freed_bytes} bytes), {moved} moved to the host ({moved_bytes} bytes), \
-             {spare_bytes} bytes of spare copies, {trimmed_bytes} bytes trimmed, {} kept ({} bytes), {} failed",
+            "optimised: freed {freed} tensors ({freed_bytes} bytes), {spare_bytes} bytes of spare copies and \
+             {trimmed_bytes} bytes of pooled memory; moved {moved} memories to the host ({moved_bytes} bytes), kept {} \
+             on the device ({} bytes), failed to move {}",
             self.kept,
             self.kept_bytes,
             self.failed.len()

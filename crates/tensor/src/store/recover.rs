@@ -67,8 +67,8 @@ impl StoreRecovery {
 
 impl Store {
     /// Moves all tensors of the store's context to a device, or to the host, and keeps their values. If the old device
-    /// was lost, values that only that device had are restored from the folder. Values without a file are lost. The
-    /// result states for each tensor where the values come from, and whether they are the newest. Writes by the
+    /// was lost, values that only that device had are restored from the folder; such values without a file are lost.
+    /// The result states for each tensor where the values come from, and whether they are the newest. Writes by the
     /// caller's own GPU code count only if [`Tensor::was_written`] was called.
     pub fn recover(&self, new_device: Option<&Device>) -> Result<StoreRecovery, StoreError> {
         let context = self.context()?;
@@ -153,8 +153,7 @@ impl Store {
         Some(Candidate { missed: self.writes_since(name, tensor, &file), name, tensor, file })
     }
 
-    /// Takes a tensor that was in a lost memory, and restores it from its own file into a new memory, which only this
-    /// tensor uses.
+    /// Restores a tensor of a lost memory from the tensor's own file, into a new memory that no other tensor uses.
     fn restore_apart(&self, name: &str, tensor: &Tensor) -> Result<TensorRecovery, StoreError> {
         let Some(file) = self.file_of(name, tensor)? else {
             return check_there(name, tensor).map(|()| TensorRecovery::Kept);

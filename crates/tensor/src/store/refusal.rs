@@ -29,7 +29,7 @@ pub enum LedgerError {
     NotShared { name: String, model: String, producer: String, consumers: usize },
     #[error("`{name}` belongs to {producer}: {model} may not replace or remove it; register another tensor instead")]
     NotProducer { name: String, model: String, producer: String },
-    #[error("`{name}`: {model} has acquired it {taken} times and released it as often; release once per acquire")]
+    #[error("`{name}`: {model} does not hold it any more, after {taken} acquires; release once per acquire")]
     NotHeld { name: String, model: String, taken: u64 },
     #[error("`{name}` is in use: {models} models hold it {holds} times; release it there first (`release_model`)")]
     InUse { name: String, models: usize, holds: u64 },
@@ -42,7 +42,7 @@ pub enum LedgerError {
     Overhangs { name: String, bytes: u64, has: u64 },
     /// The grace period has not passed yet.
     #[error(
-        "`{name}` was used {idle_ms} ms ago and is kept for {grace_ms} ms after that",
+        "`{name}` was used {idle_ms} ms ago and is kept for {grace_ms} ms after its last use",
         idle_ms = idle.as_millis(),
         grace_ms = grace.as_millis()
     )]

@@ -16,9 +16,10 @@ use crate::ops::own::{CompiledShader, ParamValue};
 /// One run of a registered shader.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ShaderRun<'a> {
-    /// The tensor that each variable reads.
+    /// For each variable that the shader reads: the tensor that provides the values.
     pub inputs: &'a [(&'a str, Named<'a>)],
-    /// For each variable that the shader writes: the name and the shape of the tensor that is registered.
+    /// For each variable that the shader writes: the name under which the result is registered, and the shape of the
+    /// result.
     pub outputs: &'a [(&'a str, &'a str, &'a [usize])],
     /// Values of the members of the uniform.
     pub params: &'a [(&'a str, ParamValue)],

@@ -1,11 +1,11 @@
 //! The store itself: its context, its books behind one lock, and its disposal.
 //!
-//! While a thread has the lock of the books, it may take no other lock than those of the slots of leases. Nothing is
-//! moved or computed while the books are locked, and no tensor is dropped, because dropping takes the tensor's own
-//! lock. The module header of `store` has the lock order.
+//! While a thread has the lock of the books, the only other locks that the thread may take are those of the slots of
+//! leases. Nothing is moved or computed while the books are locked, and no tensor is dropped, because dropping takes
+//! the tensor's own lock. The module header of `store` has the lock order.
 //!
-//! Invariants: a disposed store holds no tensors, and calls that can fail return an error. The background thread ends
-//! with the store.
+//! Invariants: a disposed store holds no tensors, and all of its functions that can fail return an error. The
+//! background thread ends with the store.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //! after the new file has its final name.
 //!
 //! Invariants: a file that was set aside is removed if the new file gets its final name; otherwise the file that was
-//! set aside gets its old name back. If the process is killed in between, the next process that writes to the folder,
-//! the next writer, cannot know whether the new file had its final name. The next writer therefore restores all files
+//! set aside gets its old name back. If the process is killed in between, the next process that writes to the folder
+//! (the next writer) cannot know whether the new file had its final name. The next writer therefore restores all files
 //! that were set aside, and the folder may be over its quota until the next put. Files that cannot be renamed or
 //! removed stay aside, and the next writer tries again.
 

@@ -36,7 +36,7 @@ pub enum FileError {
     Shortened { path: PathBuf, end: u64, had: u64, has: u64 },
     #[error("`{}` has no tensor `{name}`; it has {has} others", path.display())]
     NoSuchTensor { path: PathBuf, name: String, has: usize },
-    #[error("`{name}` in `{}` is {kind}, which tensors do not have; {way_out}", path.display())]
+    #[error("`{name}` in `{}` is {kind}, a type that tensors do not have; {way_out}", path.display())]
     ForeignType { path: PathBuf, name: String, kind: String, way_out: &'static str },
     #[error("`{name}` in `{}`: {problem}", path.display())]
     Shape { path: PathBuf, name: String, problem: Box<TensorError> },
@@ -68,7 +68,7 @@ pub enum FileError {
     NoRoom { path: PathBuf, name: String, needed_bytes: u64, quota_bytes: u64, stuck_bytes: u64 },
     /// The file that belongs to a name does not hold exactly that tensor.
     #[error(
-        "`{}` should hold only `{wants}`, but holds {has} tensors that do not belong there; remove or replace it",
+        "`{}` should hold `{wants}` and no other tensor, but does not ({has} tensors found); remove or replace it",
         path.display()
     )]
     OtherTensor { path: PathBuf, wants: String, has: usize },

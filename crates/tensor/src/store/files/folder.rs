@@ -6,7 +6,7 @@
 //! Invariants: after a put, the files are within the quota. A replaced tensor counts once. A failed put evicts no
 //! tensor: files that make room are set aside, and removed only after the new file has its final name. A process killed
 //! during a put may leave the folder over its quota until the next put. The old files stay while a new file is written,
-//! so the disk needs room for the quota and one tensor.
+//! so the disk needs room for the quota and the new file.
 //!
 //! Processes may share a folder. Writers take turns through a lock on the file `lock`. Readers need no lock, since
 //! files are only renamed into place and removed.
@@ -122,7 +122,7 @@ impl TensorFolder {
         }
         let _turn = self.turn()?;
         self.tidy()?;
-        // An unreadable file is replaced. A file that belongs to another tensor is not replaced.
+        // An unreadable file is replaced. The file of another tensor whose name maps to the same path is not.
         if let Err(other @ FileError::SameFile { .. }) = open_as(&path, tensor.name) {
             return Err(other);
         }
@@ -169,8 +169,8 @@ impl TensorFolder {
         }
     }
 
-    /// Removes all files that are not valid tensors of this folder, and returns a description of each of these files.
-    /// Files that the system refuses to read stay, because they may be intact.
+    /// Removes all files that are malformed or do not hold exactly the tensor that their name stands for. Returns a
+    /// description of each removed file. Files that cannot be read for other reasons stay, because they may be intact.
     pub fn remove_corrupt(&self) -> Result<Vec<CorruptFile>, FileError> {
         let _turn = self.turn()?;
         self.tidy()?;
@@ -240,7 +240,7 @@ impl TensorFolder {
         Ok(())
     }
 
-    /// The current time, or just after the last use if the clock was set back.
+    /// The current time, or a time just after the last use if the clock was set back.
     fn use_after(&self, seen: Option<SystemTime>) -> SystemTime {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = seen.map_or(*newest, |seen| seen.max(*newest));

@@ -1,8 +1,8 @@
 //! The header of a safetensors file: reading, checking and writing.
 //!
-//! The format: eight bytes of length, then JSON of that length, then the values without gaps. The JSON is an object of
-//! `name: {dtype, shape, data_offsets}`, with an optional `__metadata__`. In this module, types are names and shapes
-//! are lists; the module `file` converts them to the types and shapes of tensors.
+//! The format: eight bytes with the length of the JSON, then the JSON, then the values without gaps. The JSON is an
+//! object of `name: {dtype, shape, data_offsets}`, with an optional `__metadata__`. In this module, types are names and
+//! shapes are lists; the module `file` converts them to the types and shapes of tensors.
 //!
 //! Invariants: in a header that was read, every tensor is inside the file, no two tensors overlap, and every byte after
 //! the header belongs to a tensor. If the type of a tensor is known, the type and the shape match the length in bytes.
@@ -31,7 +31,7 @@ const MAX_AXES: usize = 64;
 /// The reason why a file is not valid safetensors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    #[error("it has {has} bytes, too few for the length (8 bytes) and the header of a safetensors file")]
+    #[error("it has {has} bytes, too few for the header of a safetensors file and its length field (8 bytes)")]
     TooShort { has: u64 },
     #[error(
         "header length {says} exceeds the {has} bytes that follow: the file is truncated, or not a safetensors file"

@@ -5,7 +5,7 @@
 //!
 //! Reading costs little more than mapping if values are copied anyway, as on the way to a device. Copying 256 MB from
 //! the system's cache to 32 MB of staging took 25 ms of CPU time through a mapping. Reading the file instead took 30 ms
-//! in parts of 1 or 4 MB, and 69 ms in parts of 32 MB, which do not fit a cache. The advantage: if another program
+//! in parts of 1 or 4 MB, and 69 ms in parts of 32 MB, which do not fit a cache. Reading is safer: if another program
 //! truncates the file, reading returns an error, while touching a mapping ends the process with SIGBUS. Locks do not
 //! help because they are advisory, and a check of the length is outdated at once.
 
@@ -31,8 +31,8 @@ impl TensorFile {
     /// # Safety
     ///
     /// No process may change or truncate the file while it is open here: touching a truncated part ends the process.
-    /// Replacing the file by renaming is fine, as [`write`](TensorFile::write) and
-    /// [`TensorFolder`](super::TensorFolder) do.
+    /// [`write`](TensorFile::write) and [`TensorFolder`](super::TensorFolder) replace a file by renaming, which is
+    /// allowed.
     // SAFETY: the caller keeps the promise above.
     pub unsafe fn map(path: impl AsRef<Path>) -> Result<TensorFile, FileError> {
         // SAFETY: forwarded from the caller.

@@ -1,7 +1,7 @@
 //! Writing safetensors files, completely or not at all.
 //!
-//! Names and header are checked before the first byte is written. Values are not collected: the values of one tensor
-//! after another are fetched, checked against the shape, and written without another copy.
+//! Names and header are checked before the first byte is written. Tensors are written one after another: the values of
+//! a tensor are fetched, checked against the shape, and written without another copy.
 //!
 //! Invariants: the target name refers either to the old file or to the complete new one. The values of a tensor start
 //! at a multiple of the size of one value.
@@ -36,8 +36,8 @@ impl TensorFile {
     }
 
     /// Writes tensors whose values are fetched one after another, for example from a device, so that the values of only
-    /// one tensor must be in memory at a time. `fetch` gets an index into `headings`; the indices do not come in
-    /// ascending order.
+    /// one tensor must be in memory at a time. `fetch` gets an index into `headings`; the indices are not always
+    /// in ascending order.
     pub fn write_each<'a, E: From<FileError>>(
         path: impl AsRef<Path>,
         headings: &[Heading<'_>],

@@ -266,7 +266,7 @@ error: `blur` could be any of 2 handlers
 1 | blur; blur; blur. ! null
   |             ^^^^^ expected one of blur0, blur1
   |
-  = help: give the one you mean a name with `name=`",
+  = help: use `name=` to name the handler that you mean",
     );
     answer(
         "pattern name=cam ! null\npattern name=cam ! null",
@@ -277,7 +277,7 @@ error: the name `cam` is taken
 2 | pattern name=cam ! null
   |              ^^^ expected a name of its own
   |
-  = help: it is given first at line 1, column 14",
+  = help: first given at line 1, column 14",
     );
 }
 

@@ -20,7 +20,7 @@ use crate::catalog::{Class, SettingValues};
 pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
 
-/// Minimum pixels per band of rows. Waking a thread takes about as long as computing this many pixels, so that smaller
+/// Minimum pixels per band of rows. Waking a thread takes about as long as computing this many pixels, so smaller
 /// bands gain nothing.
 pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
@@ -41,7 +41,7 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
-    /// Threads that share the work of a row loop.
+    /// Threads that share the rows of a kernel.
     pub threads: Figure,
     /// The largest frame, in bytes, that stays in the cache between two passes.
     pub cache_bytes: Figure,
@@ -155,7 +155,7 @@ pub enum ProfileError {
     #[error("profile {name}: {problem}")]
     Shape {
         name: String,
-        /// The parser's message, with its position.
+        /// The parser's message with the position in the text, or the message about a variant that is out of range.
         problem: String,
     },
     #[error("profile {name}: {key} is {value}; expected a finite number above 0")]

@@ -129,16 +129,16 @@ impl<'a> GraphChecker<'a> {
                 self.mistakes.push(
                     Mistake::new(
                         format!("`{}` cannot be a name", clip(name)),
-                        "expected a letter, then letters, digits, - or _, at most 64",
+                        "expected a letter, then letters, digits, - and _, at most 64 characters",
                     )
                     .at(place.clone()),
                 );
             }
             if let Some(other) = first.insert(name, at) {
                 self.mistakes.push(
-                    Mistake::new(format!("two handlers are called `{name}`"), "expected a name of its own")
+                    Mistake::new(format!("two handlers are called `{name}`"), "expected different names")
                         .at(place)
-                        .help(format!("the other one is handler {} of the pipeline", other + 1)),
+                        .help(format!("the other handler is number {} of the pipeline", other + 1)),
                 );
             }
         }

@@ -168,7 +168,7 @@ pub struct PlannedRing {
 
 /// Bytes that the pools of each space need.
 ///
-/// The staging rings of transfers and the rows that bands of rows keep on the host are not included.
+/// The staging rings of transfers and the rows that kernels buffer on the host are not included.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannedMemory {
     pub gpu_bytes: u64,

@@ -137,7 +137,7 @@ fn one_mistake_is_one_message() {
     titles("sigma=2 ! null", &[("`sigma=` has no handler before it", "sigma")]);
     titles("pattern name=c; c. x=1 ! null", &[("a reference takes no settings", "x")]);
     titles("invert 2 ! null", &[("`invert` takes no bare value", "2")]);
-    titles("blur 2 3", &[("`blur` already has its bare value `sigma`", "3")]);
+    titles("blur 2 3", &[("`blur` already has a value for its bare setting `sigma`", "3")]);
     titles("blur sigma = 2 ! null", &[("space around `=`", "sigma = 2")]);
     titles("blur sigma= 2 ! null", &[("space around `=`", "sigma= 2")]);
     titles("blur sigma= size=3 ! null", &[("`sigma=` has no value", "sigma=")]);

@@ -3,14 +3,14 @@
 //! The cost of a node is its compute time (`compute`) plus its pass over memory (`pass`), which includes a call on the
 //! host or dispatches on the device. Fusing a wire saves a store, a load and one call or dispatch, less the work that a
 //! stencil would have to repeat. Two fused handlers that both look up bytes in a table have the compute time of
-//! one such handler. The profile gives a rate for each class of work, and may give a handler a rate of its own. On the host, the
-//! rows of a kernel are divided into bands, one thread computes each band, and a handler without a kernel uses one
-//! thread. On the device, drawing tests every pixel.
+//! one such handler. The profile gives a rate for each class of work, and may give a handler a rate of its own. On the
+//! host, the rows of a kernel are divided into bands, and each band is computed by one thread. A handler without a
+//! kernel uses one thread. On the device, a drawing kernel tests every pixel.
 //!
-//! The cost of a plan is the sum of the times of its steps, as if they ran one after another, each with all threads
-//! that the step can use. If lanes run in parallel, the frame rate is higher than this cost suggests, unless a software
-//! driver runs the device's work on the host's cores. The cut and the layout each sum up the costs on their own, so
-//! that the two sums can be checked against each other.
+//! The cost of a plan is the sum of the times of its steps, as if the steps ran one after another and each step had all
+//! threads that it can use. If lanes run in parallel, the frame rate is higher than this cost suggests, unless a
+//! software driver runs the device's work on the host's cores. The cut and the layout each sum up the costs on their
+//! own, so that the two sums can be checked against each other.
 //!
 //! Invariants: every cost is an integer of at most 2^40 ns. The cost of a handler after `every n=10` counts one tenth.
 

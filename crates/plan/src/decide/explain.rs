@@ -3,7 +3,7 @@
 //! Under `--strict` the conflict is a shortest path between a handler confined to the CPU and a handler confined to the
 //! GPU, so every port on the path is part of the conflict. If there is a plan, `advise` writes its warnings.
 //!
-//! Invariant: every error names the handlers or ports that cause it, gives the numbers, and ends with a remedy.
+//! Invariant: every error names the handlers or ports that cause the error, gives the numbers, and ends with a remedy.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -92,8 +92,8 @@ pub enum NoPlan {
     #[error(
         "the plan needs {needed} bytes of {space} memory, but {limited_by} allows {available}; the largest part \
          ({most} bytes) is for {at}\n\
-         help: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some handlers in the \
-         other space"
+         help: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some handlers in \
+         the other space"
     )]
     Memory { space: Space, needed: u64, available: u64, limited_by: String, most: u64, at: String },
     /// The cost of a handler or transfer is above the limit.

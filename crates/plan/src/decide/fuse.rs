@@ -1,9 +1,8 @@
 //! Step 6: goes from producers to consumers, decides which wires may be fused, and computes what fusing each wire
 //! saves.
 //!
-//! The rules depend on the kernels, links and settings and on the profile. The rules do not depend on pins, so that all
-//! placements can be compared. The layout then forms fusion groups from the fusible wires whose ends are in
-//! the same space.
+//! The rules depend on the graph and the profile, but not on pins, so that all placements can be compared. The layout
+//! then forms fusion groups from the fusible wires whose ends are in the same space.
 
 use crate::catalog::KernelKind;
 use crate::words::{Content, Format, Space};

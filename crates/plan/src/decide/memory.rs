@@ -4,8 +4,8 @@
 //! delays, frames in use, and frames before a node that waits. On the device, the count also includes what each
 //! submission in flight uses, such as intermediates of kernels, because a recording keeps every buffer that it uses
 //! until the device has finished the recording. The small data of a handler are counted by the upper bound in its
-//! entry, or by the size that a probe found in a file. Staging rings of transfers and the rows that bands keep on the
-//! host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
+//! entry, or by the size that a probe found in a file. The staging rings of transfers and the rows that kernels buffer
+//! on the host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
 //!
 //! Placement does not consider memory. If the cheapest plan does not fit, the planner tries two other plans: one plan
 //! in which every handler that can run on the host runs there, and one such plan for the device. The planner takes the
@@ -312,8 +312,8 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Counts what submissions in flight hold. Each submission may belong to any segment, and a buffer of one size cannot
-    /// replace a buffer of another size.
+    /// Counts what submissions in flight hold. Each submission may belong to any segment, and a buffer of one size
+    /// cannot replace a buffer of another size.
     fn submissions(&mut self) {
         for (unit, nodes) in self.lanes.units.iter().enumerate() {
             if self.spaces[nodes[0]] == Space::Gpu && self.scratch(unit) > 0 {

@@ -88,8 +88,8 @@ pub struct GpuProfile {
 
 /// Million units of work per second: one figure per [`Class`], and a figure for each handler that was measured
 /// separately. On the host, the figures of [`Class::Codec`] and [`Class::Move`] are rates of one thread, because such
-/// handlers run on one thread. All other figures are rates of all threads together; a handler without a kernel runs at
-/// the rate of one thread.
+/// handlers run on one thread. All other figures are rates of all threads together. A handler without a kernel uses one
+/// thread, so the rate of such a handler is the figure divided by the number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {

@@ -256,7 +256,7 @@ impl<'a> TextReader<'a> {
         };
         let title = match kind.bare.as_slice() {
             [] => format!("`{name}` takes no bare value"),
-            [setting, ..] => format!("`{name}` already has its bare value `{}`", setting.name),
+            [setting, ..] => format!("`{name}` already has a value for its bare setting `{}`", setting.name),
         };
         let expected = match kind.settings.as_slice() {
             [] => "expected `!`, `;` or another handler".to_owned(),

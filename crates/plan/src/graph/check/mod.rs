@@ -3,7 +3,8 @@
 //! This file checks kinds and names; [`settings`], [`links`], [`cycles`] and [`sources`] do the other checks. The probe
 //! is only called if there are no other mistakes.
 //!
-//! Invariants: the result is either a complete graph or at least one mistake. Each cause is reported only once.
+//! Invariants: the result is a complete graph, at least one mistake, or at least one source that could not be probed.
+//! Each cause is reported only once.
 
 mod cycles;
 mod links;

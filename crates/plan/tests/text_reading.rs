@@ -275,7 +275,7 @@ error: the name `cam` is taken
  --> pipeline:2:14
   |
 2 | pattern name=cam ! null
-  |              ^^^ expected a name of its own
+  |              ^^^ expected a different name
   |
   = help: first given at line 1, column 14",
     );

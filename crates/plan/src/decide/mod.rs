@@ -109,8 +109,8 @@ impl Planner<'_> {
         };
         let NoPlan::Memory { space, needed, available, .. } = &error else { return Err(error) };
         if self.orders.only.is_none() {
-            // Placement does not consider memory. If the cheapest plan does not fit, a plan may fit in which every
-            // handler that can run in one space runs in that space.
+            // Placement does not consider memory. If the cheapest plan does not fit, a plan in which every handler that
+            // can run in one space does run in that space may fit.
             let extremes = Space::RANKED.into_iter().filter_map(|only| self.only(only).decide_once().ok());
             if let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) {
                 plan.warnings.push(format!(

@@ -338,6 +338,6 @@ fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &
         ([Dimension::Format, ..], PortMedia::Video { formats, .. }, _) => {
             format!("convert to {} first; this catalogue has no converter", formats[0])
         }
-        _ => format!("put a handler that converts the first into the second in between: `{between}`"),
+        _ => format!("add a handler that converts the first into the second: `{between}`"),
     }
 }

@@ -305,5 +305,8 @@ fn a_maker_or_probe_that_panics_is_that_handlers_error() {
 fn an_unknown_size_is_an_error_that_says_what_the_kind_needs() {
     let kind = Blank::kind().probed(|_| Ok(Probed::default()));
     let error = Pipeline::parse("blank path=a.blank ! null").register_kind(kind).check().unwrap_err();
-    assert!(error.to_string().contains("register it with a probe that returns the size (`Kind::probed`)"), "{error}");
+    assert!(
+        error.to_string().contains("register the source with a probe that returns the size (`Kind::probed`)"),
+        "{error}"
+    );
 }

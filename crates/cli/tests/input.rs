@@ -119,7 +119,7 @@ fn what_only_turns_out_to_be_wrong_later_is_shown_in_its_place_too() {
         (
             "pattern size=20x20 ! crop size=40x40 ! null",
             3,
-            "error: crop0: 40x40 at 0,0 does not lie within the 20x20",
+            "error: crop0: 40x40 at 0,0 does not lie within the input, which is 20x20",
             "                     ^^^^ from here",
         ),
     ] {

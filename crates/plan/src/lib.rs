@@ -13,7 +13,7 @@
 //! - `plan`: the plan, which holds every decision as data.
 //! - `render`: the plan as text, JSON, DOT or Mermaid.
 //!
-//! Invariants: the same graph and the same profile give the same plan, byte for byte. The crate does no I/O, starts no
+//! Invariants: the same graph, profile and options give the same plan, byte for byte. The crate does no I/O, starts no
 //! threads, reads no clock and knows no device.
 
 mod readable;

@@ -56,10 +56,10 @@ pub struct RunOptions {
     pub cpu_memory_bytes: Option<u64>,
     /// Limit on the bytes of frames in device memory. Defaults to what the plan needs plus some slack.
     pub gpu_memory_bytes: Option<u64>,
-    /// Gives frames times that are computed from their rate instead of measured times, so that a run can be repeated
+    /// Computes the time of each frame from the frame rate instead of measuring the time, so that a run can be repeated
     /// exactly.
     pub nominal_time: bool,
-    /// Lets handlers follow changes to the files that they are made from, such as shaders.
+    /// Lets a handler that is made from a file, such as a shader, follow changes to the file.
     pub watch: bool,
     /// How long the device may take for one submission before the device counts as hung. Defaults to 10 s.
     pub time_limit_ms: Option<u64>,

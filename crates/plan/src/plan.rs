@@ -53,7 +53,7 @@ pub struct PlannedHandler {
     pub lane: usize,
     /// `None` for a handler without a kernel.
     pub group: Option<usize>,
-    /// Cost of the handler's arithmetic per frame. [`FusionGroup::pass_ns`] is the cost of the pass over memory.
+    /// Compute time of the handler per frame. [`FusionGroup::pass_ns`] is the cost of the pass over memory.
     pub cost_ns: u64,
     /// Bytes of small data, such as a table, that the handler's kernel reads on the device. 0 on the host, where small
     /// data are part of the parameters.
@@ -168,7 +168,7 @@ pub struct PlannedRing {
 
 /// Bytes that the pools of each space need.
 ///
-/// The staging rings of transfers and the rows that bands of rows keep on the host are not included.
+/// The staging rings of transfers and the rows that kernels buffer on the host are not included.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannedMemory {
     pub gpu_bytes: u64,
@@ -186,7 +186,7 @@ pub struct PooledFrames {
     pub count: u64,
 }
 
-/// Estimated cost per frame with everything in one space; `None` if the graph cannot be planned that way.
+/// Estimated costs per frame under `--cpu` and under `--gpu`; `None` if the graph has no plan under that option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Alternatives {
     pub cpu_ns: Option<u64>,

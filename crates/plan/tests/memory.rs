@@ -66,7 +66,11 @@ fn a_budget_replaces_the_figure_of_the_profile_and_a_tight_one_says_that_frames_
     let graph = check(&delayed(HandlerSpec::new("src").set("size", "3840x2160"), 9));
     let free = Plan::decide(&graph, &profile, &RunOptions::new().memory_bytes(Space::Gpu, FRAME)).unwrap();
     assert!(free.handlers.iter().all(|handler| handler.space == Space::Cpu));
-    assert!(free.warnings.iter().any(|warning| warning.ends_with("this plan fits")), "{:?}", free.warnings);
+    assert!(
+        free.warnings.iter().any(|warning| warning.ends_with("a more expensive plan that fits was chosen")),
+        "{:?}",
+        free.warnings
+    );
 }
 
 #[test]
@@ -232,7 +236,7 @@ fn what_does_not_fit_the_device_is_planned_on_the_host_with_a_warning() {
     let plan = Plan::decide(&check(&spec), &profile, &RunOptions::new()).unwrap();
     assert!(plan.handlers.iter().all(|h| h.space == Space::Cpu));
     assert!(
-        plan.warnings.iter().any(|w| w.contains("bytes of gpu memory, but 6000000000 are available: this plan fits"))
+        plan.warnings.iter().any(|w| w.contains("gpu memory, but 6000000000 are available; a more expensive plan"))
     );
     assert!(Plan::decide(&check(&spec), &profile, &RunOptions::new().only(Space::Gpu)).is_err());
 }

@@ -137,7 +137,7 @@ fn one_mistake_is_one_message() {
     titles("sigma=2 ! null", &[("`sigma=` has no handler before it", "sigma")]);
     titles("pattern name=c; c. x=1 ! null", &[("a reference takes no settings", "x")]);
     titles("invert 2 ! null", &[("`invert` takes no bare value", "2")]);
-    titles("blur 2 3", &[("`blur` already has its bare value `sigma`", "3")]);
+    titles("blur 2 3", &[("`blur` already has a value for its bare setting `sigma`", "3")]);
     titles("blur sigma = 2 ! null", &[("space around `=`", "sigma = 2")]);
     titles("blur sigma= 2 ! null", &[("space around `=`", "sigma= 2")]);
     titles("blur sigma= size=3 ! null", &[("`sigma=` has no value", "sigma=")]);
@@ -266,7 +266,7 @@ error: `blur` could be any of 2 handlers
 1 | blur; blur; blur. ! null
   |             ^^^^^ expected one of blur0, blur1
   |
-  = help: give the one you mean a name with `name=`",
+  = help: use `name=` to name the handler that you mean",
     );
     answer(
         "pattern name=cam ! null\npattern name=cam ! null",
@@ -275,9 +275,9 @@ error: the name `cam` is taken
  --> pipeline:2:14
   |
 2 | pattern name=cam ! null
-  |              ^^^ expected a name of its own
+  |              ^^^ expected a different name
   |
-  = help: it is given first at line 1, column 14",
+  = help: first given at line 1, column 14",
     );
 }
 

@@ -1,8 +1,8 @@
 //! Entries: static descriptions of handlers, readable without an instance.
 //!
 //! The parser, the planner, `inspect` and the docs all read the same entry: ports, settings, spaces, kernel, work,
-//! latency and rate. An entry is `'static` data. A property that depends on settings is a rule that computes it from
-//! the settings, without any state.
+//! latency and rate. An entry is `'static` data. For a property that depends on settings, the entry has a rule that
+//! computes the property from the settings alone.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Entry {
     pub about: &'static str,
     /// A pipeline that uses the handler.
     pub example: &'static str,
-    /// The first input is the lead unless the `lead` setting names another.
+    /// The first input is the lead unless the `lead` setting names another input.
     pub inputs: &'static [Input],
     pub outputs: &'static [Output],
     /// The handler's own settings. Every handler also has `name` and `on-error`, and a handler with several inputs has
@@ -45,13 +45,14 @@ pub struct Entry {
     /// The size of the small data that the handler's kernel reads on the device, such as a table, glyphs or a logo;
     /// `None` without small data. All small data of a fused kernel share one buffer.
     pub small: Option<SmallBytes>,
-    /// True if the handler's function is a table of bytes. Two tables next to each other in a kernel become one table.
+    /// True if the handler looks up each byte of a pixel in a table. If two such handlers are neighbours in a fused
+    /// kernel, their tables become one table.
     pub folds: bool,
     /// Frames that the handler holds back. An image leaves the handler this many frames later, with the number and time
     /// of the frame that arrives then.
     pub delay: Frames,
-    /// Under this condition delayed frames keep their own numbers and times, and therefore arrive later than their
-    /// times.
+    /// The condition under which delayed frames keep their own numbers and times. Such frames arrive at the consumers
+    /// later than their times.
     pub keeps_times: When,
     /// The handler passes on one of this many frames.
     pub every: Frames,
@@ -311,7 +312,7 @@ pub enum Class {
     Sort,
     /// One pixel of a whole-frame sum.
     Reduce,
-    /// One pixel encoded or decoded by a compressed codec.
+    /// One pixel encoded into or decoded from a compressed format.
     Codec,
     /// One pixel moved unchanged through a pipe, file or window.
     Move,

@@ -1,4 +1,4 @@
-//! The extent and the bytes of the intermediate between the two dispatches of a kernel.
+//! The extent and the bytes of the intermediate, which the first of a kernel's two dispatches stores for the second.
 //!
 //! Invariant: one element is four 16-bit values.
 

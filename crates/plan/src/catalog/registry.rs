@@ -67,8 +67,8 @@ impl Catalog {
             Some(entry) => self.converter = Some(entry),
             None => {
                 let problem = format!(
-                    "`{name}` cannot convert; expected a registered handler with one input and one output of the \
-                     same size whose format is its setting `format`"
+                    "`{name}` cannot convert; expected a registered handler with one input and one output, where the \
+                     output has the size of the input and the format that the setting `format` names"
                 );
                 return Err(EntryError { entry: "converter", problem });
             }
@@ -125,7 +125,7 @@ fn validate(entry: &Entry) -> Result<(), String> {
             && s.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
     };
     if !word(entry.name) {
-        return Err("a name is lower-case letters, digits, - and _, and starts with a letter".to_owned());
+        return Err("a name consists of lower-case letters, digits, - and _, and starts with a letter".to_owned());
     }
     if entry.spaces.is_empty() {
         return Err("offers no memory space; declare cpu, gpu or both".to_owned());
@@ -148,7 +148,7 @@ fn validate(entry: &Entry) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for (name, media) in ports {
             if !word(name) {
-                return Err(format!("{side} `{name}`: a port name is lower-case letters, digits, - and _"));
+                return Err(format!("{side} `{name}`: a port name consists of lower-case letters, digits, - and _"));
             }
             if !seen.insert(name) {
                 return Err(format!("declares {side} `{name}` twice"));
@@ -185,7 +185,7 @@ fn validate(entry: &Entry) -> Result<(), String> {
     let named = entry.bare.iter().copied().chain(entry.one_of.iter().flat_map(|group| group.iter().copied()));
     for key in named {
         if entry.setting(key).is_none() {
-            return Err(format!("refers to setting `{key}`, which it does not declare"));
+            return Err(format!("refers to setting `{key}`, which is not declared"));
         }
     }
     Ok(())

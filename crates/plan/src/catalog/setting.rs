@@ -1,6 +1,8 @@
 //! Settings of handlers: types, ranges, defaults and liveness, and the typed values read from text.
 //!
-//! Invariant: a number in a [`Value`] is finite and within its range. Entries say which handler has which setting.
+//! Entries say which handler has which setting.
+//!
+//! Invariant: a number in a [`Value`] is finite and within the range of its setting.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,7 +3,7 @@
 //! cannot keep.
 //!
 //! If an option, a pin or a handler confined to one space causes a transfer, the graph is planned again without that
-//! cause. The saving in the warning is the difference between the two plans.
+//! cause. The saving in the warning is the difference between the costs of the two plans.
 //!
 //! Invariant: every automatic transfer has one warning with its direction and cost.
 
@@ -160,7 +160,8 @@ impl Advice<'_> {
         changes
     }
 
-    /// The saving if the graph is planned again with a change; `None` if the change saves nothing.
+    /// The saving if the graph is planned again with a change; `None` if the change does not save both time and
+    /// transfers, or if the new plan does not fit in memory.
     fn after(&self, change: &Change) -> Option<PossibleSaving> {
         self.profile.gpu.as_ref()?;
         let allowed = match change {
@@ -193,7 +194,8 @@ impl Advice<'_> {
         Some(PossibleSaving { ns, transfers })
     }
 
-    /// True if a node is confined because its entry has an implementation for one space only.
+    /// True if neither a pin nor a limit of the device confines a node to its space, so that only another
+    /// implementation could free the node.
     fn lacks_implementation(&self, at: usize) -> bool {
         let other = self.spaces[at].other();
         match self.allowed[at].reasons.iter().find(|(taken, _)| *taken == other) {

@@ -3,7 +3,7 @@
 //! An entry's implementations, pins, `--cpu`, `--gpu`, a missing device and the limits of the device narrow the set of
 //! spaces.
 //!
-//! Invariant: a node without any space is an error that names the reason for each excluded space.
+//! Invariant: if no space is left for a node, the error names the reason for each excluded space.
 
 use std::collections::BTreeMap;
 

@@ -1,16 +1,16 @@
 //! Step 5: the cost model. Turns the figures of a profile into whole nanoseconds per frame of the fastest source.
 //!
-//! The cost of a node is its arithmetic (`compute`) plus its pass over memory (`pass`), which includes a call on the
+//! The cost of a node is its compute time (`compute`) plus its pass over memory (`pass`), which includes a call on the
 //! host or dispatches on the device. Fusing a wire saves a store, a load and one call or dispatch, less the work that a
-//! stencil would have to repeat. Two fused handlers that both look up bytes in a table cost as much as one such
-//! handler. The profile gives a rate for each class of work, and may give a handler a rate of its own. On the host, the
-//! rows of a kernel are divided into bands, one thread computes each band, and a handler without a kernel uses one
-//! thread. On the device, drawing tests every pixel.
+//! stencil would have to repeat. Two fused handlers that both look up bytes in a table have the compute time of
+//! one such handler. The profile gives a rate for each class of work, and may give a handler a rate of its own. On the
+//! host, the rows of a kernel are divided into bands, and each band is computed by one thread. A handler without a
+//! kernel uses one thread. On the device, a drawing kernel tests every pixel.
 //!
-//! The cost of a plan is the sum of the times of its steps, as if they ran one after another, each with all threads
-//! that the step can use. If lanes run in parallel, the frame rate is higher than this cost suggests, unless a software
-//! driver runs the device's work on the host's cores. The cut and the layout each sum up the costs on their own, so
-//! that the two sums can be checked against each other.
+//! The cost of a plan is the sum of the times of its steps, as if the steps ran one after another and each step had all
+//! threads that it can use. If lanes run in parallel, the frame rate is higher than this cost suggests, unless a
+//! software driver runs the device's work on the host's cores. The cut and the layout each sum up the costs on their
+//! own, so that the two sums can be checked against each other.
 //!
 //! Invariants: every cost is an integer of at most 2^40 ns. The cost of a handler after `every n=10` counts one tenth.
 
@@ -53,13 +53,13 @@ pub(super) struct TransferCost {
 /// The costs of all nodes, wires and transfers of a net.
 #[derive(Debug)]
 pub(super) struct Costs {
-    /// The arithmetic of each node.
+    /// The compute time of each node.
     pub compute: Vec<PerSpace>,
     /// The pass over memory of each node if the node is not fused, including its call or dispatches.
     pub pass: Vec<PerSpace>,
     /// What fusing each wire saves; filled in by `fuse`.
     pub saving: Vec<PerSpace>,
-    /// The part of the consumer's arithmetic that fusing each wire also saves, because two tables become one table.
+    /// The part of the consumer's compute time that fusing each wire also saves, because two tables become one table.
     pub folded: Vec<PerSpace>,
     /// The transfer of each output of each node.
     pub transfer: Vec<Vec<TransferCost>>,
@@ -173,7 +173,7 @@ impl<'a> Model<'a> {
             (Space::Cpu, _) => rate(&self.profile.cpu.rates) * self.share(net, at),
             (Space::Gpu, None) => return 0,
             (Space::Gpu, Some(gpu)) => {
-                // On the device every pixel tests whether the drawing covers it.
+                // On the device, the kernel tests for every pixel whether the drawing covers the pixel.
                 if class == Class::Draw && node.kernel.is_some() {
                     units = units.max(net.main_content(at).map_or(0, Content::elements) as f64);
                 }

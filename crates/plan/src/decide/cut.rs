@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(super) struct Network {
-    /// Edges in pairs: `e ^ 1` is the reverse edge.
+    /// The vertex to which each edge leads. Edges come in pairs: `e ^ 1` is the reverse of `e`.
     to: Vec<u32>,
     left: Vec<u64>,
     edges: Vec<Vec<u32>>,

@@ -2,11 +2,11 @@
 //!
 //! Only links on an undirected cycle of awaited links matter. A link is awaited if it is lossless or feeds the lead
 //! input of its consumer; on any other link the consumer just uses the current frame. An awaited link that is on no
-//! such cycle is a bridge: if the producer of a bridge waits, it cannot be waiting for itself. Bridges are found first,
-//! and latencies are compared on the remaining links.
+//! such cycle is a bridge. A producer that waits at a bridge never waits for itself, so a bridge needs no extra depth.
+//! Bridges are found first, and latencies are compared on the remaining links.
 //!
-//! The latency of a node is the latency of its slowest input, plus the time for which the node holds frames if it is a
-//! `delay keep-times=true`. The depth of a link is one, plus the number of frames that arrive while the consumer still
+//! The latency of a node is the latency of its slowest input. For `delay keep-times=true`, the time for which the node
+//! holds frames is added. The depth of a link is one, plus the number of frames that arrive while the consumer still
 //! waits for its slowest input. With these depths there is a schedule in which each node runs at its latency after the
 //! sources. A data-driven run can only be ahead of this schedule, so the run cannot deadlock.
 //!
@@ -22,7 +22,8 @@ pub(super) struct Depths {
     pub needed: Vec<u64>,
 }
 
-/// Frames per second that stand for an unknown rate. Frames are then counted, not timed.
+/// The frames per second that are assumed for an unknown rate. If all rates are unknown, any number gives the same
+/// depths.
 const NOMINAL: f64 = 30.0;
 
 pub(super) fn depths(net: &Net<'_>) -> Depths {

@@ -1,9 +1,9 @@
 //! Planning errors: the conflicting ports or the handler, the reason, and the edit that helps.
 //!
 //! Under `--strict` the conflict is a shortest path between a handler confined to the CPU and a handler confined to the
-//! GPU, so every port on the path is part of the conflict. If there is a plan, `advise` writes the warnings about it.
+//! GPU, so every port on the path is part of the conflict. If there is a plan, `advise` writes its warnings.
 //!
-//! Invariant: every error names the handlers or ports that cause it, gives the numbers, and ends with a remedy.
+//! Invariant: every error names the handlers or ports that cause the error, gives the numbers, and ends with a remedy.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -84,19 +84,22 @@ pub enum NoPlan {
     /// A link on a diamond is too shallow.
     #[error(
         "{link} has depth {given}, but the other branch of the diamond delays {held} frames, so the link needs \
-         depth {needed}: with less, both ends would wait for each other\nhelp: drop depth={given}, or delay fewer frames"
+         depth {needed}: with less, the two branches would wait for each other\n\
+         help: drop depth={given}, or delay fewer frames"
     )]
     Depth { link: String, given: u32, needed: u64, held: u64 },
     /// The plan needs more memory than the profile or the user's budget allows.
     #[error(
         "the plan needs {needed} bytes of {space} memory, but {limited_by} allows {available}; the largest part \
-         ({most} bytes) is for {at}\nhelp: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some \
-         handlers in the other space"
+         ({most} bytes) is for {at}\n\
+         help: use smaller frames, shallower links, shorter delays or a smaller --batch, or --place some handlers in \
+         the other space"
     )]
     Memory { space: Space, needed: u64, available: u64, limited_by: String, most: u64, at: String },
     /// The cost of a handler or transfer is above the limit.
     #[error(
-        "{handler} would take {ns} ns per frame on the {space}, more than the limit of {limit} ns\nhelp: use smaller frames, or correct the profile's rates"
+        "{handler} would take {ns} ns per frame on the {space}, more than the limit of {limit} ns\n\
+         help: use smaller frames, or correct the profile's rates"
     )]
     Cost { handler: String, space: Space, ns: u64, limit: u64 },
 }

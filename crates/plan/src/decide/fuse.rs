@@ -1,9 +1,8 @@
 //! Step 6: goes from producers to consumers, decides which wires may be fused, and computes what fusing each wire
 //! saves.
 //!
-//! The rules depend only on kernel kinds, fan-out, settings and the profile's limits. The rules do not depend on pins,
-//! so that all placements can be compared. The layout then forms fusion groups from the fusible wires whose ends are in
-//! the same space.
+//! The rules depend on the graph and the profile, but not on pins, so that all placements can be compared. The layout
+//! then forms fusion groups from the fusible wires whose ends are in the same space.
 
 use crate::catalog::KernelKind;
 use crate::words::{Content, Format, Space};
@@ -19,7 +18,7 @@ struct FusedRun {
     /// True if the run contains a kernel that is not a pixel function. Only pixel functions may follow such a run.
     headed: bool,
     buffers: Buffers,
-    /// Cost of the run's arithmetic per frame.
+    /// Compute time of the run per frame.
     compute_ns: u64,
 }
 
@@ -88,7 +87,8 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     let alone = from.outputs.len() == 1 && from.fans[link.output].len() == 1;
     let kinds = match after.kind {
         KernelKind::Pointwise => !matches!(before.kind, KernelKind::Reduction | KernelKind::Opaque),
-        // If the kernel had several inputs, the run of pixel functions before it could belong to any of them.
+        // If the gather or stencil had several inputs, the pixel functions before the kernel could belong to any of
+        // the inputs.
         KernelKind::Gather | KernelKind::Stencil => {
             before.kind == KernelKind::Pointwise && to.inputs.iter().flatten().count() == 1
         }

@@ -17,9 +17,9 @@ pub(super) struct UnitLayout {
     /// The group of each node; `None` without a kernel.
     pub group_of: Vec<Option<usize>>,
     pub transfers: Vec<LayoutTransfer>,
-    /// The transfer that each wire crosses.
+    /// The transfer that each wire crosses, if any.
     pub transfer_of: Vec<Option<usize>>,
-    /// The arithmetic of each node, less the part that folds into the node before.
+    /// The compute time of each node in ns, without the time that fusing the node with its producer saves.
     pub compute: Vec<u64>,
     pub cost_ns: u64,
 }
@@ -120,8 +120,9 @@ fn form_transfers(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<Layout
                 let explicit = wires.iter().any(explicit_here);
                 transfers.push(LayoutTransfer { from: at, output, direction: away, ns: priced(away), wires, explicit });
             }
-            // A consumer may be an explicit transfer that starts in the other space. The transfer above brings its
-            // frames there, and the explicit transfer brings them back.
+            // The user may have written a transfer from the other space after this output, such as an `upload` although
+            // the frames are already on the device. The frames then cross twice: the transfer above carries the frames
+            // to the other space, and the user's transfer carries the frames back.
             let back_and_forth = |w: &usize| own_way(w).is_some_and(|way| way != away);
             let back: Vec<usize> = fan.iter().copied().filter(back_and_forth).collect();
             if let Some(first) = back.first() {

@@ -4,13 +4,14 @@
 //! delays, frames in use, and frames before a node that waits. On the device, the count also includes what each
 //! submission in flight uses, such as intermediates of kernels, because a recording keeps every buffer that it uses
 //! until the device has finished the recording. The small data of a handler are counted by the upper bound in its
-//! entry, or by the size that a probe found in a file. Staging rings of transfers and the rows that bands keep on the
-//! host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
+//! entry, or by the size that a probe found in a file. The staging rings of transfers and the rows that kernels buffer
+//! on the host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
 //!
-//! Placement does not consider memory. If the cheapest plan does not fit, the planner tries a plan with everything on
-//! the host and a plan with everything on the device. If only one of these two plans fits, the planner takes that plan,
-//! and if both fit, the cheaper plan, with a warning. If no plan fits the user's own budget (`--memory`), but the
-//! budget has room for one frame at a time, the planner returns the cheapest plan and warns that frames will wait.
+//! Placement does not consider memory. If the cheapest plan does not fit, the planner tries two other plans: one plan
+//! in which every handler that can run on the host runs there, and one such plan for the device. The planner takes the
+//! plan that fits, or the cheaper plan if both fit, and adds a warning. If no plan fits the user's own budget
+//! (`--memory`), but the budget has room for one frame at a time, the planner returns the cheapest plan and warns that
+//! frames will wait.
 //!
 //! Invariants: passing a frame on needs no memory. A frame is counted once, in the space that stores it. An explicit
 //! transfer needs the same memory as an automatic transfer. No run has more frames at once than are counted here,
@@ -311,8 +312,8 @@ impl<'a> Count<'a> {
         }
     }
 
-    /// Counts what submissions in flight hold. Each submission may be of any segment, and a buffer of one size cannot
-    /// replace a buffer of another size.
+    /// Counts what submissions in flight hold. Each submission may belong to any segment, and a buffer of one size
+    /// cannot replace a buffer of another size.
     fn submissions(&mut self) {
         for (unit, nodes) in self.lanes.units.iter().enumerate() {
             if self.spaces[nodes[0]] == Space::Gpu && self.scratch(unit) > 0 {
@@ -326,7 +327,7 @@ impl<'a> Count<'a> {
         }
         let flying = self.flying;
         for (bytes, count) in most {
-            let what = || format!("{} of {bytes} bytes with {flying} in flight", frames_of(count));
+            let what = || format!("{} of {bytes} bytes, with {flying} frames in flight", frames_of(count));
             self.gpu.add(count, bytes, what);
         }
     }

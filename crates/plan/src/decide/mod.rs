@@ -4,7 +4,7 @@
 //!
 //! 1. `negotiate` fixes formats, sizes and rates and inserts converters; the result is the `net`. `shape` evaluates the
 //!    rules of outputs.
-//! 2. `tags` follows the tags of stream headers.
+//! 2. `tags` propagates the tags of stream headers along the wires.
 //! 3. `depth` computes how many frames each lossless link must hold.
 //! 4. `allow` determines the spaces in which each node may run.
 //! 5. `cost` prices nodes, passes and transfers.
@@ -91,7 +91,8 @@ struct Planner<'a> {
     graph: &'a Graph,
     profile: &'a Profile,
     options: &'a RunOptions,
-    /// The user's placement options, or the placement options of an alternative with which the plan is compared.
+    /// The user's placement options. If the cheapest plan does not fit in memory, `Planner::only` makes a planner in
+    /// which `orders.only` is one space.
     orders: Orders,
     budgets: Budgets,
 }
@@ -108,12 +109,13 @@ impl Planner<'_> {
         };
         let NoPlan::Memory { space, needed, available, .. } = &error else { return Err(error) };
         if self.orders.only.is_none() {
-            // Placement does not consider memory. If the cheapest plan does not fit, a plan with everything on the host
-            // or on the device may fit.
+            // Placement does not consider memory. If the cheapest plan does not fit, a plan in which every handler that
+            // can run in one space does run in that space may fit.
             let extremes = Space::RANKED.into_iter().filter_map(|only| self.only(only).decide_once().ok());
             if let Some(mut plan) = extremes.min_by_key(|plan| plan.cost_ns) {
                 plan.warnings.push(format!(
-                    "the cheapest plan needs {needed} bytes of {space} memory, but {available} are available: this plan fits"
+                    "the cheapest plan needs {needed} bytes of {space} memory, but {available} are available; a more \
+                     expensive plan that fits was chosen"
                 ));
                 return Ok(plan);
             }
@@ -125,8 +127,8 @@ impl Planner<'_> {
         waiting.budgets.waiting = true;
         let mut plan = waiting.decide_once()?;
         plan.warnings.push(format!(
-            "the plan needs {needed} bytes of {space} memory, but the budget is {available}: frames will wait for memory, \
-             and the run fails if waiting cannot help"
+            "the plan needs {needed} bytes of {space} memory, but the budget is {available}: frames will wait for \
+             memory, and the run fails if waiting cannot help"
         ));
         Ok(plan)
     }

@@ -229,7 +229,7 @@ impl<'g> Negotiation<'g> {
                 let both = |port: &str| Claim {
                     port: format!("{}.{port}", handler.name),
                     verb: "accepts",
-                    caps: format!("the size of {0}.{lead_port}, its lead", handler.name),
+                    caps: format!("the size of {0}.{lead_port}, the lead input", handler.name),
                 };
                 return Err(NoPlan::Conflict(Conflict {
                     claims: vec![
@@ -278,7 +278,7 @@ fn anywhere(media: Media) -> Caps {
 }
 
 /// The formats that each handler's lead input prefers: the formats that the input accepts. If the handler passes
-/// formats on, only those formats remain that its consumers prefer as well, unless none would remain.
+/// formats on, only the formats that its consumers also prefer remain, unless no format would remain.
 fn wanted(graph: &Graph) -> Vec<Caps> {
     let own = |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media)));
     let mut wanted: Vec<Caps> = graph.handlers().iter().map(own).collect();
@@ -336,8 +336,8 @@ fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &
             format!("put `resize size={size}` in between: `{between}`")
         }
         ([Dimension::Format, ..], PortMedia::Video { formats, .. }, _) => {
-            format!("convert to {} first; this catalogue has no handler that does", formats[0])
+            format!("convert to {} first; this catalogue has no converter", formats[0])
         }
-        _ => format!("put a handler between them that converts one into the other: `{between}`"),
+        _ => format!("add a handler that converts the first into the second: `{between}`"),
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct NetNode<'g> {
     pub inputs: Vec<Option<usize>>,
     /// The wires from each output.
     pub fans: Vec<Vec<usize>>,
-    /// True if a source cannot be made to wait and its frames reach this node.
+    /// True if frames of a live source reach this node. A live source cannot be made to wait.
     pub live: bool,
 }
 

@@ -12,8 +12,8 @@
 //!   where v ends up;
 //! - device work, with one vertex g: v->g is infinite for every node v that may run on the GPU, and g->t is the cost of
 //!   one submit;
-//! - an explicit transfer is pinned on both sides, so its cost is always paid, and the other consumers of the output
-//!   use the transfer for free.
+//! - explicit transfer: its input is pinned to one side and its output to the other side, so its cost is always paid,
+//!   and the other consumers of the same output use the transfer for free.
 //!
 //! Two things differ from the construction in textbooks. First, breaking a fusible wire has a cost, which depends on
 //! the side of the wire's consumer, so the wire has a capacity in each direction. Second, an explicit `upload` or
@@ -46,7 +46,7 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
         let v = FIRST + at;
         let saved = net.lead_wire(at).map_or_else(Default::default, |w| costs.spared(w));
         // The saving can exceed v's own cost if pixel functions on a large frame are fused into a gather that shrinks
-        // the frame, so both sides are shifted up.
+        // the frame, so the same amount is added to both sides.
         let full = |space: Space| costs.compute[at].of(space) + costs.pass[at].of(space);
         let shift = saved.gpu.max(saved.cpu);
         let side = |space: Space| {

@@ -83,7 +83,7 @@ impl ShapeOf<'_> {
                     return Ok(size);
                 }
                 Err(ShapeProblem {
-                    problem: format!("{size} at {x},{y} does not lie within the {from} of the input"),
+                    problem: format!("{size} at {x},{y} does not lie within the input, which is {from}"),
                     fix: format!("choose {x_key}, {y_key} and {size_key} within {from}"),
                 })
             }

@@ -1,8 +1,8 @@
-//! Step 2: follows the tags of a source's header (interlacing, pixel aspect, comments) along the wires.
+//! Step 2: propagates the tags of a source's header (interlacing, pixel aspect, comments) along the wires.
 //!
 //! A handler passes on the tags of its lead input. Comments and the chroma word are always kept. An entry's
-//! `keeps_lines` decides whether fields survive. The pixel aspect follows the size rule, so that the image keeps its
-//! displayed width and height. Tags reach sources and sinks through `Setup`; they change neither frames nor costs.
+//! `keeps_lines` decides whether fields survive. The pixel aspect changes with the size, so that the image keeps its
+//! displayed width and height. Tags reach sources and sinks through `Setup`; tags change neither frames nor costs.
 //!
 //! Invariant: a lost tag is noted once per handler, and only if a sink would have written the tag into a header.
 
@@ -130,7 +130,7 @@ fn kept_aspect(node: &NetNode<'_>, aspect: PixelAspect, from: &FrameDesc, made: 
             Some(PixelAspect { num: aspect.den, den: aspect.num })
         }
         SizeRule::Cut(..) => Some(aspect),
-        // The whole image with other pixels: its displayed width and height stay the same.
+        // The whole image is resampled, and its displayed width and height stay the same.
         SizeRule::SettingOrScaled(..) if from.size != made.size => {
             aspect.times([from.size.width, made.size.height], [from.size.height, made.size.width])
         }

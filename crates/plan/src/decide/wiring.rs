@@ -1,11 +1,11 @@
 //! Step 12: the units, the rings and the running order of each lane. The engine creates the same units and rings.
 //!
-//! Each fusion group, each handler without a group and each inserted transfer is one unit. An inserted transfer runs in
-//! the device lane, before the first unit that needs its upload or after the unit that produced its download. One
-//! transfer serves all consumers of an output. If the user wrote an `upload` or `download` after the output, that
-//! handler performs the transfer, and a second such handler after the same output only passes frames on. A link across
-//! an inserted transfer has two rings. If an upload has a single consumer, the policy of its link applies before the
-//! upload, so that no frame is uploaded only to be dropped.
+//! Each fusion group, each handler without a group and each inserted transfer is one unit. Inserted transfers run in
+//! the device lane: an upload runs before the first unit that reads the uploaded frames, and a download runs after the
+//! unit that produces the frames. One transfer serves all consumers of an output. If the user wrote an `upload` or
+//! `download` after the output, that handler performs the transfer, and a second such handler after the same output
+//! only passes frames on. A link across an inserted transfer has two rings. If an upload has a single consumer, the
+//! policy of the link applies before the upload, so that no frame is uploaded only to be dropped.
 //!
 //! Invariants: the rings of a link together have at least the link's depth. Consumers that share a transfer share the
 //! ring into that transfer.
@@ -22,7 +22,7 @@ use super::net::Net;
 pub(super) struct Wiring {
     pub units: Vec<Unit>,
     pub rings: Vec<PlannedRing>,
-    /// The rings that a frame passes on each wire; none inside a unit.
+    /// The rings of each wire, in the order in which a frame passes them. A wire inside a unit has no ring.
     pub rings_of: Vec<Vec<usize>>,
     /// Units of each lane by segment, in running order.
     pub segments: Vec<Vec<Vec<usize>>>,
@@ -155,7 +155,7 @@ impl WiringBuilder<'_> {
         self.rings.len() - 1
     }
 
-    /// Policy and depth of the link to the user's own transfer, if that handler performs this transfer.
+    /// Policy and depth of the link to the user's own `upload` or `download`, if this handler performs the transfer.
     fn way_to(&self, carrier: usize, transfer: usize) -> Option<(Policy, u32)> {
         let wires = &self.layout.transfers[transfer].wires;
         let wire = wires.iter().find(|wire| self.lanes.unit_of[self.net.wires[**wire].to] == carrier)?;

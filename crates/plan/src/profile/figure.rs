@@ -1,7 +1,7 @@
 //! One figure of a profile: a number and its origin.
 //!
 //! In TOML a figure is a plain number, `{ value = N, from = "..." }` or `{ value = N, estimate = "..." }`.
-//! `Profile::read` checks the range of a figure, because its messages name the figure's key.
+//! `Profile::read` checks the range of a figure, because the message must name the figure's key.
 
 use std::fmt;
 

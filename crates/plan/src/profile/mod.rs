@@ -20,7 +20,7 @@ use crate::catalog::{Class, SettingValues};
 pub use figure::{Figure, FigureOrigin};
 pub use variants::Variants;
 
-/// Minimum pixels per band of rows. Waking a thread takes about as long as computing this many pixels, so that smaller
+/// Minimum pixels per band of rows. Waking a thread takes about as long as computing this many pixels, so smaller
 /// bands gain nothing.
 pub const LEAST_BAND_PIXELS: u64 = 32 * 1024;
 
@@ -41,7 +41,7 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
-    /// Threads that share the work of a row loop.
+    /// Threads that share the rows of a kernel.
     pub threads: Figure,
     /// The largest frame, in bytes, that stays in the cache between two passes.
     pub cache_bytes: Figure,
@@ -88,8 +88,8 @@ pub struct GpuProfile {
 
 /// Million units of work per second: one figure per [`Class`], and a figure for each handler that was measured
 /// separately. On the host, the figures of [`Class::Codec`] and [`Class::Move`] are rates of one thread, because such
-/// handlers run on one thread. All other figures are rates of all threads together; a handler without a kernel runs at
-/// the rate of one thread.
+/// handlers run on one thread. All other figures are rates of all threads together. A handler without a kernel uses one
+/// thread, so the rate of such a handler is the figure divided by the number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
@@ -155,7 +155,7 @@ pub enum ProfileError {
     #[error("profile {name}: {problem}")]
     Shape {
         name: String,
-        /// The parser's message, with its position.
+        /// The parser's message with the position in the text, or the message about a variant that is out of range.
         problem: String,
     },
     #[error("profile {name}: {key} is {value}; expected a finite number above 0")]

@@ -1,4 +1,4 @@
-//! The text of each shipped device class. The figures and their origins are in the TOML files under `shipped/`.
+//! The TOML text of each shipped profile. The figures and their origins are in the files under `shipped/`.
 
 pub(super) fn text(class: &str) -> Option<&'static str> {
     Some(match class {

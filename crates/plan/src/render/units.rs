@@ -11,7 +11,7 @@ pub(super) fn time(ns: u64) -> String {
     }
 }
 
-/// Bytes in decimal units with one decimal place.
+/// Bytes in decimal units, with one decimal place from 1 kB.
 pub(crate) fn bytes(bytes: u64) -> String {
     // Each limit is the value at which the smaller unit would round up to 1000.0.
     match bytes {

@@ -44,7 +44,7 @@ impl<'a> Reference<'a> {
         fits.then_some(Reference { name, port, at, otherwise: None })
     }
 
-    /// Reads a plain name, which means the main port.
+    /// Reads a plain name, which stands for the handler's main port.
     pub(super) fn whole(name: &'a str, at: Range<usize>) -> Option<Reference<'a>> {
         looks_like_name(name).then_some(Reference { name, port: None, at, otherwise: None })
     }
@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn name(&mut self, index: usize, name: &str, at: Range<usize>) {
-        let expected = "expected a letter, then letters, digits, - and _, at most 64";
+        let expected = "expected a letter, then letters, digits, - and _, at most 64 characters";
         if !is_name(name) {
             self.report(Mistake::new(format!("`{}` cannot be a name", clip(name)), expected).at(Some(at)));
         } else if self.handlers[index].name.is_some() {
@@ -132,8 +132,8 @@ impl<'a> Draft<'a> {
             self.report(Mistake::new("`name` is given twice", expected).at(Some(at)));
         } else if let Some(first) = self.named.get(name) {
             let place = line_and_column(self.text, first.start);
-            let mistake = Mistake::new(format!("the name `{name}` is taken"), "expected a name of its own");
-            self.report(mistake.at(Some(at)).help(format!("it is given first at {place}")));
+            let mistake = Mistake::new(format!("the name `{name}` is taken"), "expected a different name");
+            self.report(mistake.at(Some(at)).help(format!("first given at {place}")));
         } else {
             self.handlers[index].name = Some(name.to_owned());
             self.named.insert(name.to_owned(), at);
@@ -150,7 +150,7 @@ impl<'a> Draft<'a> {
     pub(super) fn set(&mut self, index: usize, key: &str, value: String, key_at: Range<usize>, at: Range<usize>) {
         if !is_name(key) {
             let title = format!("`{}` cannot be a setting", clip(key));
-            let expected = "expected a letter, then letters, digits, - and _, at most 64";
+            let expected = "expected a letter, then letters, digits, - and _, at most 64 characters";
             self.report(Mistake::new(title, expected).at(Some(key_at)));
             return;
         }
@@ -159,7 +159,7 @@ impl<'a> Draft<'a> {
             let first = first.key_place.0.as_ref().map_or(0, |at| at.start);
             let place = line_and_column(self.text, first);
             let mistake = Mistake::new(format!("`{key}` is given twice"), "expected each setting once");
-            self.report(mistake.at(Some(key_at)).help(format!("it is given first at {place}")));
+            self.report(mistake.at(Some(key_at)).help(format!("first given at {place}")));
             return;
         }
         settings.insert(key.to_owned(), SettingSpec { value, key_place: key_at.into(), place: at.into() });
@@ -268,7 +268,7 @@ impl<'s> NameBook<'s> {
             Some(several) => {
                 let title = format!("`{}` could be any of {} handlers", clip(name), several.len());
                 let mistake = Mistake::new(title, one_of(several));
-                Err(mistake.at(at).help("give the one you mean a name with `name=`"))
+                Err(mistake.at(at).help("use `name=` to name the handler that you mean"))
             }
             None => {
                 let title = format!("no handler is called `{}`", clip(name));

@@ -86,7 +86,8 @@ const OTHERWISE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Settings of other tools, the vramp kinds that they apply to (all if empty), the equivalent setting, and the hint.
+/// Settings of other tools, the vramp kinds with the equivalent setting (all kinds if the list is empty), the
+/// equivalent setting, and the hint.
 const SETTINGS: &[(&[&str], &[&str], &str, &str)] = &[
     (&["radius", "strength", "amount"], &["blur"], "sigma", "use `sigma`; it is about a third of the radius"),
     (&["radius"], &["boxblur"], "size", "`size` is the side of the square, which is twice the radius plus one"),

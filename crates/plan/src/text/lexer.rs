@@ -28,7 +28,7 @@ pub(super) enum Lexeme<'a> {
     Link { policy: Option<Policy>, depth: Option<u32> },
     /// `;`, or a line end that is not next to a link.
     Separator,
-    /// The end of the text. Every further call returns it again.
+    /// The end of the text. Every further call of [`Lexer::next_token`] returns `End` again.
     End,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Lexer<'a> {
         let mut lexer = Lexer { input: LocatingSlice::new(text), mistakes: Vec::new(), after_link: false };
-        // Windows editors write a byte order mark at the start; it has no meaning.
+        // Windows editors may write a byte order mark at the start. The mark has no meaning.
         lexer.eat('\u{feff}');
         lexer
     }

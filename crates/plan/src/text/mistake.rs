@@ -126,7 +126,7 @@ impl Mistakes {
     }
 }
 
-/// Returns the lines around a span, cut to a readable length, the number of the first of these lines, and the position
+/// Returns the lines around a span (cut to a readable length), the number of the first of these lines, and the position
 /// of the span within these lines. Any input gives a valid result: a pipeline can be one line of a megabyte, and a span
 /// can belong to a text that has changed since.
 fn window<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, usize, Range<usize>) {

@@ -1,7 +1,7 @@
 //! Reading and printing graphs in both text forms: the pipeline grammar and TOML.
 //!
-//! The graph's meaning is checked elsewhere; the readers only need the catalogue to know which kinds take a bare
-//! setting.
+//! The meaning of the graph is checked elsewhere. The reader of the pipeline grammar needs the catalogue to tell kinds
+//! from bare values.
 //!
 //! Invariants: reading ends for any text, and returns all mistakes (up to a limit) and the part of the graph that could
 //! be read. Printed text reads back as the same graph.

@@ -192,7 +192,7 @@ impl<'a> TextReader<'a> {
         let from = self.item.take();
         if from.is_none() {
             let mistake = Mistake::new("a link with nothing before it", "expected a handler before `!`");
-            self.draft.report(mistake.at(Some(at.clone())).help("put a `!` that belongs to a text into quotes"));
+            self.draft.report(mistake.at(Some(at.clone())).help("quote a `!` that is part of a text"));
         }
         self.link = Some(Pending { from, policy, depth, at });
     }
@@ -227,7 +227,7 @@ impl<'a> TextReader<'a> {
     fn end_chain(&mut self) {
         if let Some(Pending { from: Some(_), at, .. }) = self.link.take() {
             let mistake = Mistake::new("a link with nothing after it", "expected a handler after `!`");
-            self.draft.report(mistake.at(Some(at)).help("put a `!` that belongs to a text into quotes"));
+            self.draft.report(mistake.at(Some(at)).help("quote a `!` that is part of a text"));
         }
         if let (Some(ChainItem::Ref(reference)), false) = (self.item.take(), self.linked) {
             let shown = clip(reference.name);
@@ -247,7 +247,8 @@ impl<'a> TextReader<'a> {
         self.draft.report(mistake.at(Some(at)).help("write the settings after the handler itself"));
     }
 
-    /// Reports a value that the handler cannot take. An unknown kind is reported elsewhere; its values are ignored.
+    /// Reports a value that the handler cannot take. Nothing is reported if the kind is unknown, since the
+    /// checker reports the kind.
     fn surplus(&mut self, index: usize, value: &str, at: Range<usize>) {
         let name = self.draft.kind(index);
         let Some(kind) = self.kinds.get(name) else {
@@ -255,7 +256,7 @@ impl<'a> TextReader<'a> {
         };
         let title = match kind.bare.as_slice() {
             [] => format!("`{name}` takes no bare value"),
-            [setting, ..] => format!("`{name}` already has its bare value `{}`", setting.name),
+            [setting, ..] => format!("`{name}` already has a value for its bare setting `{}`", setting.name),
         };
         let expected = match kind.settings.as_slice() {
             [] => "expected `!`, `;` or another handler".to_owned(),

@@ -3,8 +3,8 @@
 //!
 //! This module only reports the dimensions in which two ports are incompatible; negotiation inserts the converters.
 //!
-//! Invariants: a set stands for the points that it contains. A point is a content in a space, and every operation is
-//! defined by these points. No result depends on the order in which alternatives were given.
+//! Invariants: a set is fully described by the points that it contains; a point is one content in one space. Operations
+//! are defined on these points. No result depends on the order in which alternatives were given.
 
 use std::collections::BTreeSet;
 use std::fmt;

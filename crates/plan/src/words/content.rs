@@ -35,7 +35,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Best first.
+    /// In the order of preference.
     pub const ALL: [DType; 6] = [DType::F32, DType::F16, DType::I32, DType::U32, DType::U8, DType::I8];
 
     /// The name of the Rust type, as used in text.
@@ -92,13 +92,13 @@ pub enum Content {
     Tensor(TensorDesc),
     /// Small values in host memory: detections, text, events. Such values never need a transfer.
     Data {
-        /// Items per second; `None` if unknown.
+        /// Data values per second; `None` if unknown.
         rate: Option<Rate>,
     },
 }
 
 impl Content {
-    /// Bytes of one item including padding; 0 for data.
+    /// Bytes of one frame or tensor, including padding; 0 for data.
     pub fn bytes(&self) -> u64 {
         match self {
             Content::Video(frame) => frame.format.frame_bytes(frame.size),
@@ -112,7 +112,7 @@ impl Content {
         }
     }
 
-    /// Items per second; `None` if unknown.
+    /// Frames, tensors or data values per second; `None` if unknown.
     pub fn rate(&self) -> Option<Rate> {
         match self {
             Content::Video(frame) => frame.rate,
@@ -129,7 +129,7 @@ impl Content {
         }
     }
 
-    /// Elements of one item: pixels of a frame, elements of a tensor.
+    /// The pixels of one frame or the elements of one tensor; 0 for data.
     pub fn elements(&self) -> u64 {
         match self {
             Content::Video(frame) => frame.size.pixels(),

@@ -1,7 +1,7 @@
 //! Shaders as data: the type that the kernels crate produces and the GPU crate runs.
 //!
-//! The two crates do not know each other. Every kernel can therefore be tested without a device, and every device can
-//! be tested without vramp's kernels.
+//! The two crates do not depend on each other. Every kernel can therefore be tested without a device, and every device
+//! can be tested without vramp's kernels.
 //!
 //! Invariant: bindings are numbered in the order of the list, which has inputs first, then outputs, then parameters.
 

@@ -1,7 +1,7 @@
 //! Tags: the properties in a stream's header besides size, rate and format.
 //!
-//! Chroma siting, interlacing, pixel aspect and comments are values here. `decide` determines from a handler's entry
-//! which of these tags the handler keeps.
+//! The tags are chroma siting, interlacing, pixel aspect and comments. `decide` determines from a handler's entry which
+//! tags the handler keeps.
 //!
 //! Invariant: tags describe a stream, not a frame; tags never change how a frame is stored.
 

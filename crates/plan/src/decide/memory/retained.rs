@@ -39,7 +39,7 @@ impl Retained {
     }
 }
 
-/// How long frames are kept, for each wire.
+/// How many frames are kept because of each wire.
 pub(super) struct Waits<'a> {
     net: &'a Net<'a>,
     spaces: &'a [Space],
@@ -90,7 +90,7 @@ impl<'a> Waits<'a> {
         self.lanes.depth[wire] == 0 && self.layout.transfer_of[wire].is_none()
     }
 
-    /// True if both ends are in the device lane, which may run the later end first.
+    /// True if both ends are in the device lane, which may run the consumer before the producer.
     fn is_within_device(&self, wire: usize) -> bool {
         let leaves = |at: usize| self.net.space_out(at, self.spaces[at]);
         let (from, to) = (self.net.wires[wire].from, self.net.wires[wire].to);
@@ -115,7 +115,7 @@ impl<'a> Waits<'a> {
             None if self.lanes.depth[wire] == 0 => self.inline(wire, false),
             None => self.across(wire),
             // Frames wait on the host. Frames of an upload that is already recorded stay on the host until the
-            // recording is played.
+            // recording is submitted.
             Some(transfer) if transfer.direction == TransferDirection::Up => {
                 let depth = transfer.wires.iter().map(|w| self.depth(*w)).max().unwrap_or(1).max(1);
                 let hand = if self.least { 0 } else { self.batch };

@@ -63,7 +63,7 @@ impl GraphChecker<'_> {
                     .at(place(link))
                     .help(match free.first() {
                         Some(free) => format!("`{}.{free}` is free", self.names[to]),
-                        None => "combine both first with `mix` or `compositor`".to_owned(),
+                        None => "combine the two streams first with `mix` or `compositor`".to_owned(),
                     }),
                 );
             }
@@ -85,9 +85,9 @@ impl GraphChecker<'_> {
             if entry.inputs.len() > 1 && !fed.contains(&(at, handler.lead)) {
                 let port = entry.inputs[handler.lead];
                 if !port.required {
-                    let title = format!("{}: its lead input {} is not linked", self.names[at], port.name);
+                    let title = format!("{}: the lead input {} is not linked", self.names[at], port.name);
                     self.mistakes.push(
-                        Mistake::new(title, "expected a link into its lead input")
+                        Mistake::new(title, "expected a link into the lead input")
                             .at(place.clone())
                             .help(format!("link {}.{}, or set lead to another input", self.names[at], port.name)),
                     );
@@ -99,7 +99,7 @@ impl GraphChecker<'_> {
                     self.mistakes.push(
                         Mistake::new(format!("{name} is not linked"), "expected a link into this input")
                             .at(place.clone())
-                            .help(format!("write `... ! {name}`, or put a source before it: `pattern ! ...`")),
+                            .help(format!("write `... ! {name}`, or put a source before the handler: `pattern ! ...`")),
                     );
                 }
             }

@@ -3,7 +3,8 @@
 //! This file checks kinds and names; [`settings`], [`links`], [`cycles`] and [`sources`] do the other checks. The probe
 //! is only called if there are no other mistakes.
 //!
-//! Invariants: the result is either a complete graph or at least one mistake. Each cause is reported only once.
+//! Invariants: the result is a complete graph, at least one mistake, or at least one source that could not be probed.
+//! Each cause is reported only once.
 
 mod cycles;
 mod links;
@@ -129,16 +130,16 @@ impl<'a> GraphChecker<'a> {
                 self.mistakes.push(
                     Mistake::new(
                         format!("`{}` cannot be a name", clip(name)),
-                        "expected a letter, then letters, digits, - or _, at most 64",
+                        "expected a letter, then letters, digits, - and _, at most 64 characters",
                     )
                     .at(place.clone()),
                 );
             }
             if let Some(other) = first.insert(name, at) {
                 self.mistakes.push(
-                    Mistake::new(format!("two handlers are called `{name}`"), "expected a name of its own")
+                    Mistake::new(format!("two handlers are called `{name}`"), "expected different names")
                         .at(place)
-                        .help(format!("the other one is handler {} of the pipeline", other + 1)),
+                        .help(format!("the other handler is number {} of the pipeline", other + 1)),
                 );
             }
         }

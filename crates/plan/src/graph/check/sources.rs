@@ -48,7 +48,7 @@ pub(super) fn probe(spec: &GraphSpec, handlers: &mut [Handler], probe: &dyn Sour
             if size.is_none() {
                 let remedy = match output.size {
                     SizeRule::Probed(Some(key)) | SizeRule::Setting(key) => format!("set {key}=WIDTHxHEIGHT"),
-                    _ => "register it with a probe that returns the size (`Kind::probed`)".to_owned(),
+                    _ => "register the source with a probe that returns the size (`Kind::probed`)".to_owned(),
                 };
                 mistakes.push(unknown(handler, "size", &remedy, place.clone()));
             }

@@ -326,7 +326,7 @@ fn a_copy_of_a_buffer_is_of_the_moment_and_from_any_value_on() {
     assert_eq!(bytes.read::<u8>().unwrap(), all[3..8]);
     assert_eq!((context.transfers().copies, context.transfers().uploads), (2, 0));
     let beyond = context.tensor_from_buffer(&adopted, 4, &[3], DType::F32).unwrap_err().to_string();
-    assert_eq!(beyond, "tensor_from_buffer: values 4 to 7 are out of range; [3] has 6");
+    assert_eq!(beyond, "tensor_from_buffer: values 4 to 7 are out of range for [3]; there are 6 values");
 }
 
 #[test]

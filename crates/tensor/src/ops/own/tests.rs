@@ -113,8 +113,8 @@ fn every_mistake_of_a_text_is_reported_with_its_position_and_a_remedy() {
         ),
         (
             said(&format!("{DOT}@compute @workgroup_size(1) fn again() {{}}")),
-            "shader dot, line 11, column 32: it has 2 entry points: main, again; expected one; register one shader for \
-             each",
+            "shader dot, line 11, column 32: it has 2 entry points: main, again; expected one; create one shader for \
+             each entry point",
         ),
         (
             said("@fragment fn main() {}"),

@@ -381,7 +381,7 @@ fn a_buffer_that_is_taken_in_twice_is_one_memory() {
     assert_eq!(
         wider,
         "tensor_over: dimension mismatch: [16] of f32 takes 64 bytes, and this buffer already holds a tensor of 32 \
-         bytes; take the larger one first, or end the other"
+         bytes; create the larger tensor first, or dispose of the other"
     );
     drop((one, two));
     assert_eq!(take(&[16]).unwrap().read::<f32>().unwrap()[..2], [1.0, 5.0]);

@@ -177,7 +177,10 @@ mod tests {
         assert_eq!(both.lengths(), [2, 3, 4]);
         assert_eq!(shape(&[3, 1]).strides_as(&both).as_slice(), [0, 1, 0]);
         let wrong = shape(&[2, 3]).broadcast(&shape(&[4, 3]), "add").unwrap_err().to_string();
-        assert_eq!(wrong, "add: dimension mismatch: [2, 3] and [4, 3] do not broadcast: two lengths differ, and neither is 1");
+        assert_eq!(
+            wrong,
+            "add: dimension mismatch: [2, 3] and [4, 3] do not broadcast: two lengths differ, and neither is 1"
+        );
         assert_eq!(shape(&[0]).broadcast(&shape(&[1]), "add").unwrap().lengths(), [0], "nothing stays nothing");
     }
 

@@ -303,7 +303,8 @@ impl DeviceSide {
         Ok(PendingDownload::now(op, ticket, limit, readbacks, arrivals))
     }
 
-    /// Times every act from now on. This takes a new player, because timing is fixed when a player is built.
+    /// Times every act from now on. Switches to a new player, because whether a player times acts is fixed when the
+    /// player is built.
     pub(crate) fn begin_profile(&self, collector: &Arc<Collector>) -> Result<(), TensorError> {
         let op = "profile";
         let mut timed = Player::on(&self.device).readback_slots(READBACK_SLOTS).timed(Timed::Each).build().of(op)?;
@@ -331,7 +332,7 @@ impl DeviceSide {
         finished.and(polled)
     }
 
-    /// Why the lane is unusable; `None` if it works.
+    /// Why the device or the lane is unusable; `None` if both work.
     pub(crate) fn lost(&self) -> Option<String> {
         self.device.check().err().map(|lost| lost.reason).or_else(|| self.lane().broken.clone())
     }
@@ -435,7 +436,7 @@ impl RecordingLane {
     }
 }
 
-/// Swaps a recording back on drop.
+/// Gives the lane its own recording back on drop, and the other player its recording.
 struct SwapBack<'a> {
     side: &'a DeviceSide,
     recording: &'a mut Recording,

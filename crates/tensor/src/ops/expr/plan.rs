@@ -43,7 +43,7 @@ pub(super) struct Cluster {
 /// 4 rounds.
 const PATIENT_ROUNDS: usize = 12;
 
-/// A node's address. Nodes live as long as the plan that names them.
+/// A node's address. The expression keeps its nodes alive during planning, so that addresses stay valid.
 pub(super) type NodeAddress = *const ExprNode;
 
 pub(super) fn key(node: &SharedNode) -> NodeAddress {
@@ -111,7 +111,7 @@ fn in_order(root: &SharedNode) -> Vec<SharedNode> {
     order
 }
 
-/// For each node, the stage whose kernel computes it; a node that is computed separately has its own address here.
+/// Maps each node to the node in whose kernel it is computed. A node that is computed separately is mapped to itself.
 type Homes = BTreeMap<NodeAddress, NodeAddress>;
 
 fn all_alone(order: &[SharedNode]) -> Homes {
@@ -125,7 +125,8 @@ fn homes(
     alone: &BTreeSet<NodeAddress>,
 ) -> Homes {
     let mut homes = Homes::new();
-    // For each program the node that determines its shape, and the stages that already finish a product.
+    // `shapes` maps each program to the node that determines the shape of the program. `ending` has the stages that
+    // already finish a product.
     let (mut shapes, mut ending): (BTreeMap<NodeAddress, NodeAddress>, BTreeSet<NodeAddress>) =
         (BTreeMap::new(), BTreeSet::new());
     for node in order.iter().rev() {

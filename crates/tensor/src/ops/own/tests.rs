@@ -1,4 +1,4 @@
-//! The exact messages of users' shaders.
+//! The exact messages about mistakes in users' shaders.
 
 use super::*;
 
@@ -193,7 +193,7 @@ fn small_types_are_words_of_several() {
     let odd = shader.accepts(&shader.inputs()[0], DType::U8, 4).unwrap_err().to_string();
     assert_eq!(
         odd,
-        "shader copy: `source` got 4 values; an element of its array has 8 values; give it a multiple of that"
+        "shader copy: `source` got 4 values; an element of its array has 8 values; give a multiple of 8 values"
     );
 }
 
@@ -205,7 +205,7 @@ fn tensors_that_do_not_fit_the_text_are_refused_at_the_run() {
     shader.accepts(a, DType::F32, 6).unwrap();
     let told = [
         (shader.accepts(a, DType::F32, 7), "`a` got 7 values; its array has a fixed length of 6, which is 6 values"),
-        (shader.accepts(a, DType::I32, 6), "`a` is declared as f32, got i32; `cast` it first"),
+        (shader.accepts(a, DType::I32, 6), "`a` is declared as f32, got i32; `cast` the tensor first"),
         (
             shader.accepts(&shader.inputs()[1], DType::F32, 0),
             "`b` got 0 values; a tensor without values cannot be bound; give it at least one",

@@ -32,8 +32,7 @@ use crate::ops::shape::{Around, Shape};
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
-/// The longest side of images that are resized with `nearest`, because kernels compute the product of two sides in 32
-/// bits.
+/// Maximum side of images that are resized with `nearest`. Kernels compute twice the product of two sides in 32 bits.
 const MOST_NEAREST_SIDE: usize = 32_767;
 
 /// Workgroup size of elementwise kernels.

@@ -181,7 +181,7 @@ mod tests {
             wrong,
             "add: dimension mismatch: [2, 3] and [4, 3] do not broadcast: two lengths differ, and neither is 1"
         );
-        assert_eq!(shape(&[0]).broadcast(&shape(&[1]), "add").unwrap().lengths(), [0], "nothing stays nothing");
+        assert_eq!(shape(&[0]).broadcast(&shape(&[1]), "add").unwrap().lengths(), [0], "an empty axis stays empty");
     }
 
     #[test]

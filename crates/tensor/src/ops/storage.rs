@@ -277,7 +277,7 @@ impl Storage {
             }
         }
         state.check(asking)?;
-        let host = state.host.as_ref().expect("there are values, and the device has no new ones");
+        let host = state.host.as_ref().expect("there are values, and the device does not have the newest");
         let block = Arc::clone(&host.of);
         let buffer = match &state.device {
             Some(copy) => copy.of.0.buffer().clone(),

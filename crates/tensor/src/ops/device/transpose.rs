@@ -82,6 +82,6 @@ mod tests {
             let bytes = run(&Transpose::shader(), &turned.launch(MOST), &[bytes_of(&values)], wanted.len() * 4);
             assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(&bytes), wanted.collect::<Vec<_>>());
         }
-        assert_eq!(Transpose::of(0, &[4, 3], &[3, 1]), None, "it is not transposed");
+        assert_eq!(Transpose::of(0, &[4, 3], &[3, 1]), None, "these values are not transposed");
     }
 }

@@ -114,7 +114,7 @@ fn wide<F: Copy, T>(
     one: impl Fn(F) -> T,
     vectors: impl FnOnce(&[[F; LANES]], &mut [[T; LANES]]),
 ) {
-    assert_eq!(from.len(), to.len(), "as many of both");
+    assert_eq!(from.len(), to.len(), "as many results as values");
     let (rows, rest) = from.as_chunks::<LANES>();
     let (into, last) = to.as_chunks_mut::<LANES>();
     vectors(rows, into);

@@ -45,10 +45,10 @@ fn a_shader_is_read_with_its_bindings_in_the_declared_order() {
     assert_eq!(shader.inputs().iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!((shader.outputs()[0].name.as_str(), shader.workgroup()), ("result", [1, 1, 1]));
     let unnamed = OwnShader::read("dot", DOT, &[("", DType::F32); 2], &[("", DType::F32)]).unwrap();
-    assert_eq!(unnamed, shader, "without names, the text gives them");
+    assert_eq!(unnamed, shader, "an empty name is replaced by the name in the text");
     let unused = DOT.replace("a[i] * b[i]", "a[i]");
     let unused = OwnShader::read("sum", &unused, &AB, &RESULT).unwrap();
-    assert_eq!(unused.shader().bindings.len(), 3, "what the text does not use is bound as well");
+    assert_eq!(unused.shader().bindings.len(), 3, "bindings that the text does not use are bound as well");
 }
 
 #[test]

@@ -256,7 +256,8 @@ mod tests {
 
         fn bring(&mut self, recording: &mut Recording) -> Vec<u8> {
             self.player.play(recording).unwrap();
-            let arrived = self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was requested");
+            let arrived =
+                self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("the download was requested");
             arrived.bytes(0).to_vec()
         }
 

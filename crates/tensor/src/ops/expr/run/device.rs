@@ -63,7 +63,9 @@ pub(super) fn make(
             let cluster = cluster.expect("any other op is elementwise");
             match &cluster.ends {
                 Some(product) => {
-                    let OpKind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
+                    let OpKind::Matmul(factors) = &product.kind else {
+                        unreachable!("only products have a finishing program")
+                    };
                     making.product(factors, &product.shape, Some(&of_cluster(cluster, made)), made)?
                 }
                 None => making.map(&of_cluster(cluster, made), &node.shape)?,

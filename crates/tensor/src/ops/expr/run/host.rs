@@ -72,7 +72,9 @@ pub(super) fn make(context: &Context, stage: &PlanStage, made: &NodeTensors) -> 
             let cluster = cluster.as_ref().expect("any other op is elementwise");
             match &cluster.ends {
                 Some(product) => {
-                    let OpKind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
+                    let OpKind::Matmul(factors) = &product.kind else {
+                        unreachable!("only products have a finishing program")
+                    };
                     making.product(factors, &product.shape, made)?;
                     making.end(&of_cluster(cluster, made))?;
                 }

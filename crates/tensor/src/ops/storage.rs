@@ -5,7 +5,7 @@
 //! write is lost, and values move only if the other side has newer values. Tensors are shapes over a storage; views and
 //! clones share their tensor's storage.
 //!
-//! Invariants: a request for values that were lost with a device is an error; it never returns zeros. Lock order: a
+//! Invariants: a request for values that were lost with a device fails, and never returns zeros. Lock order: a
 //! storage's state, then the store's ledger, then a lease's slot.
 
 #[cfg(not(target_arch = "wasm32"))]

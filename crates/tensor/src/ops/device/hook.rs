@@ -10,7 +10,7 @@ use crate::ops::dtype::DType;
 
 use super::text::load;
 
-/// The text of one function, and the numbers of its buffers and parameters.
+/// The text of one function, and how many buffers and parameters it has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Hook {
     pub wgsl: String,

@@ -186,8 +186,8 @@ impl OwnShader {
 
     /// A grid with at least one invocation for each of `count` values. The grid is one row of workgroups if the device
     /// allows a row of that length (usually up to 65535); if the workgroup is one row too, `global_invocation_id.x` is
-    /// the value's index. A longer grid is folded into several rows, and the value's index is `id.x + id.y *
-    /// num_workgroups.x * WORKGROUP`.
+    /// the value's index. A longer grid is folded into several rows, and the value's index is
+    /// `id.x + id.y * num_workgroups.x * WORKGROUP`.
     pub fn grid_over(&self, count: usize, limits: &DeviceLimits) -> [u32; 3] {
         let [x, y] = self.shader.grid(count as u64, limits.workgroups_per_dimension);
         [x, y, 1]

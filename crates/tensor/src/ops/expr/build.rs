@@ -167,7 +167,7 @@ impl Expr {
         })
     }
 
-    /// Reduces all values to one.
+    /// Reduces all values to one value.
     #[must_use]
     pub fn reduce_all(&self, how: Reduction) -> Expr {
         self.then(|node| {

@@ -65,7 +65,7 @@ impl Profiler {
     }
 }
 
-/// The facts of an op known before it runs.
+/// The facts of an op that are known before the op runs.
 pub(crate) struct OpDescription {
     pub(crate) op: String,
     pub(crate) inputs: Vec<(Shape, DType)>,

@@ -95,7 +95,8 @@ struct Params {
     per_word: u32,
     stored: u32,
     taken: u32,
-    // Position of each taken channel in a texel, four bits each, the first in the lowest; 4 if it is missing.
+    // The position of each taken channel in a texel, in four bits each; the first channel is in the lowest bits. A
+    // channel that the texture does not have is 4.
     order: u32,
     unused_a: u32,
     unused_b: u32,

@@ -1,5 +1,5 @@
-//! The dense packing of a tensor's values into the texels of a texture: value `i`, by its flat index, is channel `i %
-//! 4` of texel `i / 4`. Texels are counted row by row. This module maps indices to texels and back, in Rust and in
+//! The dense packing of a tensor's values into the texels of a texture: value `i`, by its flat index, is channel
+//! `i % 4` of texel `i / 4`. Texels are counted row by row. This module maps indices to texels and back, in Rust and in
 //! WGSL.
 //!
 //! Shapes are given as [height, width], as in tensors; sizes of textures are given as (width, height). In a texture of

@@ -2,8 +2,8 @@
 //! in flight. This module does not know tensors.
 //!
 //! Invariants: if one thread records work and another thread reads afterwards, the work is played before the read. The
-//! recording is played only if a read, a flush or a shortage of memory needs it, or if enough work has gathered. A
-//! download waits only for the device.
+//! recording is played only on demand, for example for a read or a flush, or if enough work has gathered. A download
+//! waits only for the device.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

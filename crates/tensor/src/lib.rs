@@ -6,9 +6,10 @@
 //!            written) compute)   parameters)
 //! ```
 //!
-//! The crate does not know pipelines. Tensors and pipelines meet in two places. A frame's memory is a tensor [h, w, 4]
-//! of u8 without a copy. And a context can record its ops into a pipeline's recording, so that the ops are part of the
-//! pipeline's submit. Only crates/gpu names wgpu, and re-exports wgpu for users' own GPU code.
+//! The crate does not know pipelines. Tensors and pipelines meet in two places. First, the memory of a frame can be
+//! used without a copy, as a tensor [h, w, 4] of u8. Second, a context can record its ops into a pipeline's recording,
+//! so that the ops are part of the pipeline's submission. Only crates/gpu names wgpu; that crate re-exports wgpu for
+//! users' own GPU code.
 //!
 //! There are three modules, each of which uses only the modules before it (`tests/walls.rs` checks the imports):
 //! - `ops`: tensors, expressions, host loops, device kernels, users' shaders, textures;

@@ -253,7 +253,7 @@ fn a_mistake_in_an_expression_is_reported_when_it_is_run_and_later_ops_work() {
         let says = |expr: Expr| expr.run().unwrap_err().to_string();
         assert_eq!(
             says(x.lazy().add(&x.reshape(&[3, 2]).unwrap()).relu()),
-            "add: dimension mismatch: [2, 3] and [3, 2] are neither equal nor 1 along each axis"
+            "add: dimension mismatch: [2, 3] and [3, 2] do not broadcast: two lengths differ, and neither is 1"
         );
         assert_eq!(says(ints.lazy().tanh()), "tanh: values are i32, expected f32 or f16; `cast` them first");
         assert_eq!(says(x.lazy().add(&ints)), "add: values are i32, expected f32; `cast` them first");

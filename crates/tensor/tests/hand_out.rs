@@ -326,7 +326,7 @@ fn a_copy_of_a_buffer_is_of_the_moment_and_from_any_value_on() {
     assert_eq!(bytes.read::<u8>().unwrap(), all[3..8]);
     assert_eq!((context.transfers().copies, context.transfers().uploads), (2, 0));
     let beyond = context.tensor_from_buffer(&adopted, 4, &[3], DType::F32).unwrap_err().to_string();
-    assert_eq!(beyond, "tensor_from_buffer: values 4 to 7 are out of range; [3] has 6");
+    assert_eq!(beyond, "tensor_from_buffer: values 4 to 7 are out of range for [3]; there are 6 values");
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_buffer_that_is_taken_in_twice_is_one_memory() {
     assert_eq!(
         wider,
         "tensor_over: dimension mismatch: [16] of f32 takes 64 bytes, and this buffer already holds a tensor of 32 \
-         bytes; take the larger one first, or end the other"
+         bytes; create the larger tensor first, or dispose of the other"
     );
     drop((one, two));
     assert_eq!(take(&[16]).unwrap().read::<f32>().unwrap()[..2], [1.0, 5.0]);

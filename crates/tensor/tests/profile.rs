@@ -29,7 +29,7 @@ fn each_op_is_listed_with_shapes_bytes_side_and_times() {
         assert!(profile.ops.iter().all(|op| op.host_ns > 0 && !op.has_failed), "{side}");
         if side == "host" {
             assert!(profile.ops.iter().all(|op| op.side == RanOn::Host && op.dispatches == 0));
-            assert_eq!(product.device_ns.why(), Some("it ran on the host"), "a reason, and no 0");
+            assert_eq!(product.device_ns.why(), Some("the op ran on the host"), "a reason, and no 0");
             assert_eq!(profile.device_ns.why(), Some("nothing ran on a device"));
         } else {
             assert!(profile.ops.iter().all(|op| op.side == RanOn::Device && op.dispatches > 0), "{profile}");

@@ -223,7 +223,7 @@ fn what_is_wrong_with_a_run_names_what_is_expected_and_takes_nothing() {
         (said(&[("a", &a), ("a", &a)], &result, &[], None), "shader dot: the input `a` is given twice; give it once"),
         (
             said(&[("a", &a), ("b", &whole)], &result, &[], None),
-            "shader dot: `b` is declared as f32, got i32; `cast` it first",
+            "shader dot: `b` is declared as f32, got i32; `cast` the tensor first",
         ),
         (
             said(&[("a", &a), ("b", &a)], &[], &[], None),

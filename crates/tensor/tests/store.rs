@@ -191,7 +191,7 @@ fn a_view_is_a_name_in_the_same_memory_and_outlives_its_parent() {
         store.tensor("two", "n").unwrap().write(&[-1.0_f32, -2.0]).unwrap();
         assert_eq!(store.tensor("a", "m").unwrap().read::<f32>().unwrap()[..4], [0.0, -1.0, -2.0, 3.0], "{side}");
         let beyond = store.view(("a", "m"), ("more", "n"), 9, Some(2)).unwrap_err().to_string();
-        assert_eq!(beyond, "`more`: view: values 9 to 11 are out of range; [2, 5] has 10");
+        assert_eq!(beyond, "`more`: view: values 9 to 11 are out of range for [2, 5]; there are 10 values");
         assert!(store.view(("a", "n"), ("more", "n"), 0, None).is_err(), "not its own");
         store.unregister("a", "m").unwrap();
         assert_eq!(store.tensor("tail", "n").unwrap().read::<f32>().unwrap(), [6.0, 7.0, 8.0, 9.0], "{side}");

@@ -102,7 +102,10 @@ fn wrong_calls_say_what_was_expected() {
         let tensor = context.tensor(&[1.0_f32, 2.0, 3.0], &[3]).unwrap();
         let says = |error: TensorError| error.to_string();
         assert_eq!(says(context.tensor(&[1.0_f32], &[2, 2]).unwrap_err()), "[2, 2] needs 4 values, got 1");
-        assert_eq!(says(tensor.view(2, 2).unwrap_err()), "view: values 2 to 4 are out of range; [3] has 3");
+        assert_eq!(
+            says(tensor.view(2, 2).unwrap_err()),
+            "view: values 2 to 4 are out of range for [3]; there are 3 values"
+        );
         assert!(tensor.view(usize::MAX, 2).is_err());
         let wrong = tensor.reshape(&[2, 2]).unwrap_err();
         assert_eq!(says(wrong.clone()), "reshape: dimension mismatch: [3] has 3 values, [2, 2] has 4");

@@ -11,7 +11,7 @@ use crate::ops::shape::Shape;
 #[derive(Clone, PartialEq, thiserror::Error)]
 pub enum TensorError {
     /// Two shapes that do not broadcast.
-    #[error("{op}: dimension mismatch: {one} and {two} are neither equal nor 1 along each axis")]
+    #[error("{op}: dimension mismatch: {one} and {two} do not broadcast: two lengths differ, and neither is 1")]
     NotAlike { op: &'static str, one: Shape, two: Shape },
     /// Shapes that an op does not accept.
     #[error("{op}: dimension mismatch: {problem}")]
@@ -28,7 +28,7 @@ pub enum TensorError {
     /// A number of values that does not match the shape.
     #[error("{shape} needs {wants} values, got {has}")]
     WrongCount { shape: Shape, wants: usize, has: usize },
-    #[error("{op}: values {start} to {end} are out of range; {shape} has {has}")]
+    #[error("{op}: values {start} to {end} are out of range for {shape}; there are {has} values")]
     OutOfRange {
         op: &'static str,
         start: usize,
@@ -87,7 +87,7 @@ vramp_plan::debug_as_display!(TensorError);
 fn axes_of(shape: &Shape) -> String {
     match shape.rank() {
         0 => "it is a single value, without axes".to_owned(),
-        rank => format!("it has {rank}, from 0 or from -{rank}"),
+        rank => format!("the axes are 0 to {}, or -{rank} to -1", rank - 1),
     }
 }
 

@@ -12,7 +12,7 @@ pub enum ChannelLayout {
     Nhwc,
 }
 
-/// How an image is sampled when its size and the tensor's differ.
+/// How an image is sampled if its size differs from the size of the tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ResizeMode {
     /// The pixel that contains the sample point.

@@ -71,7 +71,7 @@ impl Tensor {
         argmin(axis: isize),
         /// Reduces an axis, which is removed from the shape, or kept with a length of 1.
         reduce(how: Reduction, axis: isize, keep: bool),
-        /// Reduces all values to one.
+        /// Reduces all values to one value.
         reduce_all(how: Reduction),
         /// Exponentials along an axis, scaled to a sum of 1.
         softmax(axis: isize),

@@ -3,15 +3,15 @@
 /// How the values along an axis are reduced to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// 0 for an empty axis.
+    /// The sum; 0 for an empty axis.
     Sum,
-    /// NaN for an empty axis.
+    /// The mean; NaN for an empty axis.
     Mean,
-    /// NaN if any value is NaN.
+    /// The largest value; NaN if any value is NaN.
     Max,
-    /// NaN if any value is NaN.
+    /// The smallest value; NaN if any value is NaN.
     Min,
-    /// NaN for an empty axis.
+    /// The mean of the squares; NaN for an empty axis.
     MeanOfSquares,
     /// The index of the largest value, or of the first NaN if there is one. If several values are the largest, the
     /// index of the first of them.

@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(it.axis("sum", -1).unwrap(), 2);
         assert_eq!(it.axis("sum", 0).unwrap(), 0);
         let wrong = it.axis("sum", 3).unwrap_err().to_string();
-        assert_eq!(wrong, "sum: [2, 3, 4] has no axis 3; it has 3, from 0 or from -3");
+        assert_eq!(wrong, "sum: [2, 3, 4] has no axis 3; the axes are 0 to 2, or -3 to -1");
         assert_eq!(it.around(1), Around { outer: 2, length: 3, inner: 4 });
     }
 
@@ -177,8 +177,11 @@ mod tests {
         assert_eq!(both.lengths(), [2, 3, 4]);
         assert_eq!(shape(&[3, 1]).strides_as(&both).as_slice(), [0, 1, 0]);
         let wrong = shape(&[2, 3]).broadcast(&shape(&[4, 3]), "add").unwrap_err().to_string();
-        assert_eq!(wrong, "add: dimension mismatch: [2, 3] and [4, 3] are neither equal nor 1 along each axis");
-        assert_eq!(shape(&[0]).broadcast(&shape(&[1]), "add").unwrap().lengths(), [0], "nothing stays nothing");
+        assert_eq!(
+            wrong,
+            "add: dimension mismatch: [2, 3] and [4, 3] do not broadcast: two lengths differ, and neither is 1"
+        );
+        assert_eq!(shape(&[0]).broadcast(&shape(&[1]), "add").unwrap().lengths(), [0], "an empty axis stays empty");
     }
 
     #[test]

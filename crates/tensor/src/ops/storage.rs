@@ -5,8 +5,8 @@
 //! write is lost, and values move only if the other side has newer values. Tensors are shapes over a storage; views and
 //! clones share their tensor's storage.
 //!
-//! Invariants: values that were lost with a device are an error, never zeros. Lock order: a storage's state, then the
-//! store's ledger, then a lease's slot.
+//! Invariants: a request for values that were lost with a device fails, and never returns zeros. Lock order: a
+//! storage's state, then the store's ledger, then a lease's slot.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::pin::Pin;
@@ -40,8 +40,9 @@ pub(crate) struct Storage {
     state: Mutex<StorageState>,
 }
 
-/// If `gone` is `None`, at least one side has the newest values; every `expect` in this file relies on that. A side
-/// drops its copy only if the copy of the other side is as new, or if `gone` is set at the same time.
+/// The copies on the two sides. If `gone` is `None`, at least one side has the newest values; every `expect` in this
+/// file relies on that. A side drops its copy only if the copy of the other side is as new, or if `gone` is set at the
+/// same time.
 #[derive(Default)]
 struct StorageState {
     host: Option<VersionedCopy<Arc<Block>>>,
@@ -88,7 +89,7 @@ impl DeviceCopy {
     }
 }
 
-/// A range of words of a buffer: byte offset and length.
+/// A device side, and a range of words in a buffer on it: the buffer, the offset and the length in bytes.
 #[cfg(not(target_arch = "wasm32"))]
 type PartOnDevice = (Arc<DeviceSide>, (Buffer, u64, u64));
 
@@ -177,7 +178,8 @@ impl Storage {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds a user, unless the last user has left, which is final. Returns whether a user was added.
+    /// Adds a user, unless the last user has left: a storage without users is never used again. Returns whether a user
+    /// was added.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn enter_if_used(&self) -> bool {
         let more = |users: usize| (users > 0).then(|| users + 1);
@@ -232,7 +234,7 @@ impl Storage {
     pub(crate) fn host(&self, asking: OpRequest<'_>) -> Result<Arc<Block>, TensorError> {
         let mut state = self.state();
         self.bring_down(&mut state, asking)?;
-        let host = state.host.as_ref().expect("they were downloaded");
+        let host = state.host.as_ref().expect("the values were downloaded");
         Ok(Arc::clone(&host.of))
     }
 
@@ -275,7 +277,7 @@ impl Storage {
             }
         }
         state.check(asking)?;
-        let host = state.host.as_ref().expect("there are values, and the device has no new ones");
+        let host = state.host.as_ref().expect("there are values, and the device does not have the newest");
         let block = Arc::clone(&host.of);
         let buffer = match &state.device {
             Some(copy) => copy.of.0.buffer().clone(),
@@ -329,7 +331,7 @@ impl Storage {
             Ok((pending.wait(|bytes| show(&bytes[start % 4..start % 4 + (end - start)]))?, write))
         }
         #[cfg(target_arch = "wasm32")]
-        unreachable!("without a device the host has them")
+        unreachable!("without a device, the host has the values")
     }
 
     /// The device side, the buffer, and the range of words to download, if only the device has the newest values.
@@ -394,7 +396,7 @@ impl Storage {
         }
         self.bring_down(&mut state, asking)?;
         let StorageState { host, writes, .. } = &mut *state;
-        let host = host.as_mut().expect("they were downloaded");
+        let host = host.as_mut().expect("the values were downloaded");
         match Arc::get_mut(&mut host.of) {
             Some(block) => block.bytes_mut()[start..start + bytes.len()].copy_from_slice(bytes),
             None => {

@@ -139,7 +139,7 @@ impl Context {
             let pool = side.device().pool().statistics();
             report.device_pooled_bytes = pool.pooled_bytes;
             if let Some(reason) = side.lost() {
-                report.unreliable = Some(format!("the device was lost ({reason}); what it held is gone"));
+                report.unreliable = Some(format!("the device was lost ({reason}); values that only it had are gone"));
             }
         }
         report
@@ -189,7 +189,7 @@ impl Context {
         self.side().map_or(Ok(()), |side| side.finish("finish"))
     }
 
-    /// Lets ops record into a recording that another player plays on the same device, for example a pipeline's.
+    /// Lets ops record into the recording of another player on the same device, for example a pipeline's player.
     /// Meanwhile nothing can be read, and no other thread may use this context.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn record_into<T>(

@@ -5,7 +5,7 @@
 //! still holds, such as caches, captured variables or values of a library.
 //!
 //! Invariants: a scope ends on success, on error and on panic. Tensors that a scope returns or keeps then belong to the
-//! scope around it.
+//! enclosing scope.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -27,7 +27,7 @@ pub struct TensorScope {
 }
 
 impl TensorScope {
-    /// Keeps a tensor beyond the end of the scope; the tensor then belongs to the scope around this one.
+    /// Keeps a tensor beyond the end of the scope; the tensor then belongs to the enclosing scope.
     pub fn keep(&self, tensor: &Tensor) {
         let kept = tensor.handle();
         OPEN.with_borrow_mut(|open| {

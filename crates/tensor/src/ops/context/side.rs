@@ -2,7 +2,8 @@
 //! in flight. This module does not know tensors.
 //!
 //! Invariants: if one thread records work and another thread reads afterwards, the work is played before the read. The
-//! recording is played only when it must be, or when enough work has gathered. A download waits only for the device.
+//! recording is played only on demand, for example for a read or a flush, or if enough work has gathered. A download
+//! waits only for the device.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -303,7 +304,8 @@ impl DeviceSide {
         Ok(PendingDownload::now(op, ticket, limit, readbacks, arrivals))
     }
 
-    /// Times every act from now on. This takes a new player, because timing is fixed when a player is built.
+    /// Times every act from now on. Switches to a new player, because whether a player times acts is fixed when the
+    /// player is built.
     pub(crate) fn begin_profile(&self, collector: &Arc<Collector>) -> Result<(), TensorError> {
         let op = "profile";
         let mut timed = Player::on(&self.device).readback_slots(READBACK_SLOTS).timed(Timed::Each).build().of(op)?;
@@ -331,7 +333,7 @@ impl DeviceSide {
         finished.and(polled)
     }
 
-    /// Why the lane is unusable; `None` if it works.
+    /// Why the device or the lane is unusable; `None` if both work.
     pub(crate) fn lost(&self) -> Option<String> {
         self.device.check().err().map(|lost| lost.reason).or_else(|| self.lane().broken.clone())
     }
@@ -435,7 +437,7 @@ impl RecordingLane {
     }
 }
 
-/// Swaps a recording back on drop.
+/// Gives the lane its own recording back on drop, and the other player its recording.
 struct SwapBack<'a> {
     side: &'a DeviceSide,
     recording: &'a mut Recording,

@@ -1,7 +1,7 @@
-//! The kernel that copies values that do not begin or end at whole words, and rows that are placed side by side. If
-//! both the source and the target are whole words, callers use a recording's own copy, which is faster.
+//! The kernel that copies values that do not begin and end at word boundaries, and rows that are placed side by side.
+//! If both the source and the target are whole words, callers use a recording's own copy, which is faster.
 //!
-//! Invariants: bits are copied unchanged. Values beside the results do not change.
+//! Invariants: bits are copied unchanged. Values around the results in the target do not change.
 
 use vramp_plan::Shader;
 

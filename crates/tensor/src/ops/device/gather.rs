@@ -47,8 +47,8 @@ impl Gather {
         text.shader(format!("gather of {}", self.dtype), 64)
     }
 
-    /// Parameters and grid: picks `indices` entries from `around`, which has `length` values along the axis. Results
-    /// are `[outer, indices, inner]`.
+    /// The parameters and the grid for picking `indices` entries from `around`, which has `length` values along the
+    /// axis. The results have the shape `[outer, indices, inner]`.
     pub(crate) fn launch(
         self,
         around: Around,
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn values_are_picked_along_an_axis_and_numbers_beyond_it_give_nan_or_zero() {
         let around = Around { outer: 2, length: 3, inner: 2 };
-        // The first index and value are not part of the tensors.
+        // The tensors begin at the second index and at the second value.
         let indices = [9, 2, 0, 3, -1, 2];
         let wanted = |at: usize| {
             let (o, i, n) = (at / 10, at / 2 % 5, at % 2);

@@ -1,6 +1,6 @@
 //! Hooks: WGSL functions that fuse a kernel with the ops before or after it. A kernel over rows reads its values
-//! through a hook, and a product passes its results through a hook. The plain hooks in this file only read and pass on;
-//! `program` writes the hooks of fused ops.
+//! through a hook, and a product passes its results through a hook. The plain hooks in this file only read a value, or
+//! pass on a result unchanged; `program` writes the hooks of fused ops.
 //!
 //! A reading hook defines `fn value(at: u32) -> f32` over buffers `in0`, `in1` and so on. A finishing hook defines
 //! `fn finish(v: f32, row: u32, col: u32, at: u32) -> f32` over `side0`, `side1` and so on. Both kinds find their
@@ -10,7 +10,7 @@ use crate::ops::dtype::DType;
 
 use super::text::load;
 
-/// The text of one function, and its bindings.
+/// The text of one function, and how many buffers and parameters it has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Hook {
     pub wgsl: String,

@@ -2,8 +2,8 @@
 //! converts values back to pixels. Neither kernel knows colour spaces: values are pixel values divided by 255.
 //!
 //! Invariants: bilinear resizing interpolates between the four nearest pixel centres, which are at half-integers;
-//! pixels at the edges repeat. An image that keeps its size is not changed by resizing. From values to pixels, halves
-//! round up, NaN becomes 0, and alpha defaults to 255.
+//! pixels at the edges repeat. Resizing to the same size changes nothing. The conversion from values to pixels rounds
+//! halves up, and turns NaN into 0; alpha defaults to 255.
 
 use smallvec::SmallVec;
 use vramp_plan::Shader;
@@ -36,7 +36,7 @@ pub(crate) enum PixelOrder {
 pub(crate) struct FromPixels {
     pub filter: SamplingFilter,
     pub order: PixelOrder,
-    /// The index (r, g, b, a are 0 to 3) of each of one to four channels, in the wanted order.
+    /// One to four channels in the wanted order, given as indices: r, g, b and a are 0 to 3.
     pub channels: SmallVec<[u8; 4]>,
 }
 
@@ -49,9 +49,9 @@ pub(crate) struct ImageLaunch {
     pub offset: usize,
     /// Width and height of the result.
     pub to: [usize; 2],
-    /// Subtracted from a pixel value / 255; one number per channel, in the order of the channels.
+    /// Subtracted from each pixel value / 255; one number per channel, in the order of the channels.
     pub mean: [f32; 4],
-    /// Divides the difference; one number per channel, in the order of the channels.
+    /// The divisor of the difference pixel value / 255 - `mean`; one number per channel, in the order of the channels.
     pub std: [f32; 4],
 }
 
@@ -68,7 +68,8 @@ const BILINEAR: &str =
     let bottom = mix(pixel_at(x0, y1), pixel_at(x1, y1), at_x - f32(x0));
     return mix(top, bottom, at_y - f32(y0));";
 
-/// Computed in integers, so that a position exactly between two pixels gives the same pixel on every device.
+/// Sampling of the nearest pixel. Positions are computed in integers, so that a position exactly between two pixels
+/// gives the same pixel on every device.
 const NEAREST: &str = "    let near_x = quotient((2u * x + 1u) * p.in_w, 2u * p.out_w);
     let near_y = quotient((2u * y + 1u) * p.in_h, 2u * p.out_h);
     return pixel_at(near_x, near_y);";
@@ -152,7 +153,7 @@ impl ToPixels {
         text.shader(format!("pixels of {} channels", self.channels.len()), 64)
     }
 
-    /// Values become `v * scale + bias`, then bytes.
+    /// The parameters and the grid. The kernel converts each value `v` to `v * scale + bias`, and the result to a byte.
     pub(crate) fn launch(pixels: usize, offset: usize, scale: [f32; 4], bias: [f32; 4], most: u32) -> Launch {
         let vectors: Vec<u32> = scale.into_iter().chain(bias).map(f32::to_bits).collect();
         OutputRuns::whole(0, pixels).launch(DType::U32, &[offset as u32], most).with_hook(&vectors)

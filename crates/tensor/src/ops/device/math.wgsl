@@ -11,8 +11,8 @@ fn infinity() -> f32 {
     return bitcast<f32>(bits);
 }
 
-// n / d for d up to 2^31. Software drivers divide integers one lane at a time; this computes eight lanes at a time, as
-// an estimate, a correction of the estimate, and a last correction by at most 1.
+// n / d for d up to 2^31. Software drivers divide integers one lane at a time; this function computes eight lanes at a
+// time, as an estimate, a correction of the estimate, and a last correction by at most 1.
 fn quotient(n: u32, d: u32) -> u32 {
     let share = 1.0 / f32(d);
     var q = u32(f32(n) * share);

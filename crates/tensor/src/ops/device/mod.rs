@@ -27,7 +27,8 @@ pub(crate) use rows::RowLanes;
 pub(crate) use text::Launch;
 pub(crate) use words::OutputRuns;
 
-/// Maximum number of rounds of one loop in one invocation: Mesa 22 silently ends an invocation at 65,535.
+/// Maximum number of rounds of one loop in one invocation. Mesa 22 silently ends an invocation after 65,535 rounds of
+/// all its loops together.
 pub(crate) const MOST_ROUNDS: usize = 32_768;
 
 #[cfg(test)]

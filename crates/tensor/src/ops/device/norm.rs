@@ -99,7 +99,7 @@ mod tests {
                         wanted *= if with[0] { f64::from(gamma[1 + i]) } else { 1.0 };
                         wanted += if with[1] { f64::from(beta[3 + i]) } else { 0.0 };
                         let off = (f64::from(got[number * length + i]) - wanted).abs();
-                        // The mean of values around 50 is known to 50 * 2^-24.
+                        // The mean of values around 50 has an error of up to 50 * 2^-24.
                         assert!(off < 3e-5, "{lanes:?} {with:?} {rows}x{length}: {off}");
                     }
                 }

@@ -1,6 +1,6 @@
-// Layer norm: each row minus its mean, divided by the root of its variance plus epsilon, times gamma, plus beta.
+// Layer norm: each row minus its mean, divided by sqrt(variance + epsilon), times gamma, plus beta.
 //
-// In: through value. Out: in the layout of the input, f32. Grid: a row per invocation or per workgroup.
+// In: values, read through `value`. Out: in the layout of the input, f32. Grid: a row per invocation or per workgroup.
 // The variance is computed after the mean is subtracted, so that a large mean costs no precision.
 
 fn add(a: f32, b: f32) -> f32 { return a + b; }

@@ -44,7 +44,7 @@ pub(crate) struct ReducePass {
     pub around: Around,
     /// The number of parts per row; 1 in the last pass.
     pub parts: usize,
-    /// The invocations that process a part.
+    /// Whether one invocation or one workgroup processes a part.
     pub lanes: RowLanes,
 }
 

@@ -1,6 +1,7 @@
 // One result per row: a sum, a mean, a maximum, a minimum, or the index of the maximum or minimum.
 //
-// In: through value, or pairs of value and index from an earlier pass. Out: a word per row, or per part of a row.
+// In: values, read through `value`, or pairs of value and index from an earlier pass.
+// Out: a word per row, or per part of a row.
 // Grid: a part of a row per invocation or per workgroup.
 
 @compute @workgroup_size(64)

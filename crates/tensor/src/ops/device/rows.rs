@@ -1,8 +1,8 @@
 //! How kernels along an axis share the work: one invocation or one workgroup per row, and the WGSL that joins the
 //! results of a workgroup's lanes.
 //!
-//! A row has `length` values, whose neighbours are `inner` values apart in memory, and is processed by one invocation
-//! or by the [`GROUP`] invocations of a workgroup.
+//! A row has `length` values. Neighbouring values of a row are `inner` values apart in memory. A row is processed by
+//! one invocation, or by the [`GROUP`] invocations of a workgroup.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub(super) const GROUP: usize = 64;
 /// together.
 const MOST_ALONE: usize = super::MOST_ROUNDS / 4;
 
-/// The invocations that process a row.
+/// Whether one invocation or one workgroup processes a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RowLanes {
     One,

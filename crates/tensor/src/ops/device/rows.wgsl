@@ -1,5 +1,5 @@
 // Eight lanes join eight values each, and then every lane joins the eight results. A tree would take six steps instead
-// of two, with a barrier each, and barriers are slow on software drivers.
+// of two. Each step needs a barrier, and barriers are slow on software drivers.
 fn all_$NAME(v: $TYPE, lane: u32) -> $TYPE {
     $SHARED[lane] = v;
     workgroupBarrier();

@@ -12,8 +12,8 @@ use super::hook::Hook;
 use super::rows::RowLanes;
 use super::text::{KernelText, Launch, MATH};
 
-/// The longest row: a workgroup reads a row up to four times, and each of its invocations may take only `MOST_ROUNDS`
-/// rounds.
+/// The longest row: a workgroup reads a row up to four times, and an invocation of the workgroup may run only
+/// `MOST_ROUNDS` rounds.
 pub(crate) const MOST_LENGTH: usize = super::MOST_ROUNDS / 4 * super::rows::GROUP;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -26,8 +26,8 @@ pub(crate) struct Softmax {
 
 const FIELDS: [&str; 4] = ["offset", "rows", "length", "inner"];
 
-/// Softmax first writes each exponential to the output, and later replaces it by the result: reading an exponential
-/// back costs less than computing it twice.
+/// Softmax first writes each exponential to the output, and later replaces the exponential by the result: reading an
+/// exponential back costs less than computing the exponential twice.
 const PLAIN: &str = "
 fn note(at: u32, v: f32) -> f32 {
     let e = exp_of(v);

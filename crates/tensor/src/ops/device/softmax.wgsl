@@ -1,8 +1,8 @@
 // Softmax, or its logarithm, along an axis: exp(v - maximum) divided by the sum of these exponentials. The maximum is
 // subtracted so that nothing overflows.
 //
-// In: through value. Out: in the layout of the input, f32. Grid: a row per invocation or per workgroup.
-// A row with NaN or infinity, or with only -infinity, becomes NaN; -infinity beside finite values becomes 0.
+// In: values, read through `value`. Out: in the layout of the input, f32. Grid: a row per invocation or per workgroup.
+// A row with NaN or +infinity, or with only -infinity, becomes NaN; -infinity beside finite values becomes 0.
 
 fn add(a: f32, b: f32) -> f32 { return a + b; }
 fn greater(a: f32, b: f32) -> f32 { return select(a, b, b > a); }

@@ -1,8 +1,8 @@
 //! The common parts of kernel texts: declarations, loads, parameters and grids. Bindings are inputs, then outputs, then
 //! parameters.
 //!
-//! Invariant: parameters are words in the order of their names, padded to whole vectors of four. The parameters of
-//! hooks follow.
+//! Invariant: parameters are words in the order in which their names are given, padded to whole vectors of four words.
+//! The parameters of hooks follow.
 
 use std::fmt::Write;
 

@@ -10,7 +10,7 @@ use crate::ops::shape::merged;
 
 use super::text::{KernelText, Launch, MATH};
 
-/// Values of one column of the result per invocation.
+/// The number of values that an invocation writes, all of them in one column of the result.
 const STRIP: usize = 8;
 
 /// The parameters of one launch.
@@ -27,8 +27,8 @@ pub(crate) struct Transpose {
 const FIELDS: [&str; 6] = ["offset", "planes", "plane_pitch", "rows", "columns", "pitch"];
 
 impl Transpose {
-    /// Values with these lengths and strides as transposed planes; `None` unless the values are contiguous along the
-    /// second last axis.
+    /// The launch that makes values with these lengths and strides contiguous; `None` unless the values are contiguous
+    /// along the second last axis.
     pub(crate) fn of(offset: usize, lengths: &[usize], strides: &[usize]) -> Option<Transpose> {
         match *merged(lengths, strides) {
             [(rows, 1), (columns, pitch)] => {
@@ -82,6 +82,6 @@ mod tests {
             let bytes = run(&Transpose::shader(), &turned.launch(MOST), &[bytes_of(&values)], wanted.len() * 4);
             assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(&bytes), wanted.collect::<Vec<_>>());
         }
-        assert_eq!(Transpose::of(0, &[4, 3], &[3, 1]), None, "it is not transposed");
+        assert_eq!(Transpose::of(0, &[4, 3], &[3, 1]), None, "these values are not transposed");
     }
 }

@@ -1,4 +1,4 @@
-// Transposed planes of words: out[b, i, j] = in[b, j, i].
+// Transposed planes of words: out[p, i, j] = in[p, j, i] for each plane p.
 //
 // In: values are contiguous along i; neighbours along j are a pitch apart, and planes are any distance apart. Out:
 // without gaps.

@@ -53,7 +53,8 @@ pub(super) fn run_onto(shader: &Shader, launch: &Launch, inputs: &[&[u8]], onto:
     recording.download_part(bound[bound.len() - 1], 0, onto.len() as u64).expect("a trial runs");
     let mut player = player.lock().unwrap_or_else(PoisonError::into_inner);
     player.play(&mut recording).expect("a trial runs");
-    let arrived = player.readbacks().wait(Duration::from_secs(60)).expect("a trial runs").expect("it was requested");
+    let arrived =
+        player.readbacks().wait(Duration::from_secs(60)).expect("a trial runs").expect("the download was requested");
     arrived.bytes(0).to_vec()
 }
 

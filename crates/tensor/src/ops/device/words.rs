@@ -16,7 +16,7 @@ const GROUP: usize = 64;
 /// The parameters that the entry point uses; they follow the kernel's own parameters.
 pub(super) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "owned"];
 
-/// Where results go: runs of `run` values, `pitch` apart, `count` values in all.
+/// Where results go: runs of `run` values each, with `pitch` values from start to start and `count` values in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputRuns {
     pub offset: usize,

@@ -167,7 +167,7 @@ impl Expr {
         })
     }
 
-    /// Reduces all values to one.
+    /// Reduces all values to one value.
     #[must_use]
     pub fn reduce_all(&self, how: Reduction) -> Expr {
         self.then(|node| {
@@ -257,8 +257,9 @@ impl Expr {
             let columns = shape[shape.rank() - 1];
             let (one, per_column) = (scale.shape()?.count(), other_scale.shape()?.count());
             if one != 1 || (per_column != 1 && per_column != columns) {
-                let problem =
-                    format!("scales have {one} and {per_column} values; expected 1, and 1 or {columns} (columns)");
+                let problem = format!(
+                    "the scales have {one} and {per_column} values; expected 1, and 1 or {columns} (one per column)"
+                );
                 return Err(TensorError::Mismatch { op, problem });
             }
             let product = Matmul { a: a.clone(), b, transpose_a, transpose_b };

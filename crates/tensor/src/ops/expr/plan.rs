@@ -43,7 +43,7 @@ pub(super) struct Cluster {
 /// 4 rounds.
 const PATIENT_ROUNDS: usize = 12;
 
-/// A node's address. Nodes live as long as the plan that names them.
+/// A node's address. The expression keeps its nodes alive during planning, so that addresses stay valid.
 pub(super) type NodeAddress = *const ExprNode;
 
 pub(super) fn key(node: &SharedNode) -> NodeAddress {
@@ -111,7 +111,7 @@ fn in_order(root: &SharedNode) -> Vec<SharedNode> {
     order
 }
 
-/// For each node, the stage whose kernel computes it; a node that is computed separately has its own address here.
+/// Maps each node to the node in whose kernel it is computed. A node that is computed separately is mapped to itself.
 type Homes = BTreeMap<NodeAddress, NodeAddress>;
 
 fn all_alone(order: &[SharedNode]) -> Homes {
@@ -125,7 +125,8 @@ fn homes(
     alone: &BTreeSet<NodeAddress>,
 ) -> Homes {
     let mut homes = Homes::new();
-    // For each program the node that determines its shape, and the stages that already finish a product.
+    // `shapes` maps each program to the node that determines the shape of the program. `ending` has the stages that
+    // already finish a product.
     let (mut shapes, mut ending): (BTreeMap<NodeAddress, NodeAddress>, BTreeSet<NodeAddress>) =
         (BTreeMap::new(), BTreeSet::new());
     for node in order.iter().rev() {
@@ -248,7 +249,11 @@ mod tests {
         assert_eq!(shown(&chain.softmax(-1), 8), ["softmax: mul add relu"]);
         assert_eq!(shown(&chain.reduce_all(Reduction::Sum), 8), ["sum: mul add relu"]);
         assert_eq!(shown(&a.matmul(&a).add(&a).relu(), 8), ["relu ending matmul: add relu"]);
-        assert_eq!(shown(&a.matmul(&a).relu().sum(0), 8), ["matmul: ", "sum: relu"], "one or the other");
+        assert_eq!(
+            shown(&a.matmul(&a).relu().sum(0), 8),
+            ["matmul: ", "sum: relu"],
+            "the relu is a part of one kernel only"
+        );
     }
 
     #[test]
@@ -256,10 +261,14 @@ mod tests {
         let context = Context::on_host();
         let a = context.zeros(&[4, 4], DType::F32).unwrap().lazy();
         let shared = a.exp();
-        assert_eq!(shown(&shared.add(shared.neg()), 8), ["add: exp neg add"], "in one kernel it is a step");
+        assert_eq!(
+            shown(&shared.add(shared.neg()), 8),
+            ["add: exp neg add"],
+            "a node with two users is one step of their kernel"
+        );
         assert_eq!(shown(&shared.div(shared.sum(0)), 8), ["exp: exp", "sum: ", "div: div"]);
         let row = context.zeros(&[4], DType::F32).unwrap().lazy().exp();
-        assert_eq!(shown(&a.add(row), 8), ["exp: exp", "add: add"], "not once for every row");
+        assert_eq!(shown(&a.add(row), 8), ["exp: exp", "add: add"], "exp is not computed again for every row");
     }
 
     #[test]
@@ -325,7 +334,11 @@ mod tests {
             assert!(rounds <= PATIENT_ROUNDS + 4, "{seed}, {most}: {rounds} rounds");
             let all: Vec<NodeAddress> =
                 stages.iter().flat_map(|stage| &stage.cluster).flat_map(|it| &it.nodes).map(key).collect();
-            assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{seed}, {most}: each is computed once");
+            assert_eq!(
+                all.iter().collect::<BTreeSet<_>>().len(),
+                all.len(),
+                "{seed}, {most}: each node is computed once"
+            );
         }
     }
 
@@ -337,7 +350,11 @@ mod tests {
             while row.len() > 1 {
                 row = row.chunks(2).map(|pair| pair[1..].iter().fold(pair[0].clone(), |a, b| a.add(b))).collect();
             }
-            assert_eq!(in_rounds(row[0].node.as_ref().unwrap(), true, 8).1, 2, "{count}: found, and found good");
+            assert_eq!(
+                in_rounds(row[0].node.as_ref().unwrap(), true, 8).1,
+                2,
+                "{count}: the second round cuts nothing"
+            );
         }
     }
 }

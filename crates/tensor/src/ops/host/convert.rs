@@ -72,7 +72,8 @@ pub(crate) fn signed_of_floats(from: &[u32], to: &mut [u32]) {
         return wide(from, to, signed_of_float, |from, to| {
             pulp::x86::V4::vectorize(set, || {
                 for (from, to) in from.iter().zip(to) {
-                    // Values that do not fit become the minimum; NaN is masked to 0.
+                    // The instruction turns values that do not fit, and NaN, into the minimum. So large values are
+                    // replaced by the maximum, and NaN by 0.
                     let floats = pulp::cast(*from);
                     let large = avx._mm512_cmp_ps_mask::<_CMP_GE_OQ>(floats, avx._mm512_set1_ps(2_147_483_648.0));
                     let number = avx._mm512_cmp_ps_mask::<_CMP_ORD_Q>(floats, floats);
@@ -113,7 +114,7 @@ fn wide<F: Copy, T>(
     one: impl Fn(F) -> T,
     vectors: impl FnOnce(&[[F; LANES]], &mut [[T; LANES]]),
 ) {
-    assert_eq!(from.len(), to.len(), "as many of both");
+    assert_eq!(from.len(), to.len(), "as many results as values");
     let (rows, rest) = from.as_chunks::<LANES>();
     let (into, last) = to.as_chunks_mut::<LANES>();
     vectors(rows, into);

@@ -2,8 +2,8 @@
 //! call them vectorise.
 //!
 //! Invariants: multiplications and additions round separately, so that every machine gives the same bits (except
-//! `exp_of_nonpositive`). NaN gives NaN. Errors against f64 over all values, as the tests measure them: `exp` 1 ulp,
-//! `log` 1, `tanh` 2, `sigmoid` 3, `silu` 3 (above -87); `gelu` 2e-7 of |x|.
+//! `exp_of_nonpositive`). NaN gives NaN. Largest errors against f64, which the tests measure at every 1024th float:
+//! `exp` 1 ulp, `log` 1, `tanh` 2, `sigmoid` 3, `silu` 3 (above -87); `gelu` 2e-7 of |x|.
 //!
 //! The terms of a series are summed in pairs and not from one end, because the time of a vector loop depends on the
 //! longest chain of operations, not on the number of operations (log of 1024 x 1024 values takes 0.51 ms if terms are
@@ -154,7 +154,7 @@ fn log_of_scaled(scaled: f32, scale: f32) -> f32 {
     power * LN_2_HIGH + (f + small)
 }
 
-/// e^x / 2^power, for x within half a power of `power` * log 2.
+/// e^x / 2^power, for an x that differs from `power` * log 2 by at most half of log 2.
 #[inline(always)]
 fn exp_near_zero(x: f32, power: f32) -> f32 {
     let r = x - power * LN_2_HIGH - power * LN_2_LOW;

@@ -49,8 +49,14 @@ impl MatmulSize {
             row.checked_add(column)?.checked_add(batch)?.checked_add(1)
         };
         let fits = |reach: Option<usize>, has: usize| reach.is_some_and(|reach| reach <= has);
-        assert!(fits(reach(self.m, self.k, self.a, self.a_batch_stride), a), "the first of {self:?} has {a} values");
-        assert!(fits(reach(self.k, self.n, self.b, self.b_batch_stride), b), "the second of {self:?} has {b} values");
+        assert!(
+            fits(reach(self.m, self.k, self.a, self.a_batch_stride), a),
+            "the first operand of {self:?} has {a} values"
+        );
+        assert!(
+            fits(reach(self.k, self.n, self.b, self.b_batch_stride), b),
+            "the second operand of {self:?} has {b} values"
+        );
         let room = self.batch.checked_mul(self.m).and_then(|rows| rows.checked_mul(self.n));
         assert!(room == Some(out), "the product of {self:?} has room for {out} values");
     }

@@ -146,10 +146,10 @@ fn pack_lines<const L: usize>(from: &[i8], strides: (usize, usize), lines: usize
         // Neighbouring lines are adjacent in memory, so two positions along k are two contiguous runs, which are
         // interleaved.
         for (at, words) in panel.iter_mut().enumerate() {
-            let one: &[i8; L] = from[2 * at * strides.1..].first_chunk().expect("a whole panel, which was checked");
+            let one: &[i8; L] = from[2 * at * strides.1..].first_chunk().expect("the panel is whole, as checked above");
             let nothing = [0; L];
             let two: &[i8; L] = if 2 * at + 1 < deep {
-                from[(2 * at + 1) * strides.1..].first_chunk().expect("a whole panel, which was checked")
+                from[(2 * at + 1) * strides.1..].first_chunk().expect("the panel is whole, as checked above")
             } else {
                 &nothing
             };

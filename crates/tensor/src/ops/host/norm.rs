@@ -1,7 +1,7 @@
 //! Layer norm over the last axis: rows with mean 0 and variance 1.
 //!
-//! Invariants: the mean is subtracted before squares are summed, so that no digits cancel. The variance is divided by
-//! the length.
+//! Invariants: the mean is subtracted before squares are summed, so that no digits cancel. The variance is the sum of
+//! squares divided by the length, not by the length minus 1.
 
 use vramp_kernels::vectorised;
 

@@ -1,10 +1,10 @@
-//! Sums, means, maxima and minima along an axis of floats. Values are read in parts of 2,048. The values of a part are
+//! Sums, means, maxima and minima of floats along an axis. Values are read in parts of 2,048. The values of a part are
 //! joined in 64 lanes in f32, and the parts are joined one after another in f64. Indices of maxima come from `arg`.
 //!
 //! Invariants: a sum has at most 32 roundings in f32 between a value and the total, so the sum is off by at most 16 ulp
 //! of the sum of magnitudes. Ten million values near 1 are within 1 ulp of the sum in f64. If a value is NaN, so are
-//! the maximum and the minimum, as in `NumPy`. For an empty axis a sum is 0, a mean is NaN, and a maximum is -Inf,
-//! which the caller turns into an error.
+//! the maximum and the minimum, as in `NumPy`. For an empty axis a sum is 0 and a mean is NaN; a maximum or a minimum
+//! of an empty axis is refused when the expression is built.
 
 use vramp_kernels::vectorised;
 
@@ -34,8 +34,8 @@ pub(crate) fn reduce<R: RowValues>(input: &R, around: Around, how: Reduction, ou
     }
 }
 
-/// Values per total in f64. Rows that are split are always split at multiples of this length, so that results do not
-/// depend on the number of threads.
+/// The number of values that one total in f64 covers. Rows that are split are always split at multiples of this length,
+/// so that results do not depend on the number of threads.
 const SEGMENT: usize = 64 * PART;
 /// The number of columns that are reduced together: the lanes and totals of the columns take 6 KiB of the L1 cache.
 const COLUMNS: usize = 512;

@@ -1,4 +1,4 @@
-//! Sources of an op's values: a slice, or values computed into scratch memory of the caller.
+//! Sources of the values that an op reads: a slice, or values computed into scratch memory of the caller.
 //!
 //! Invariant: the same request returns the same values, on every call and every thread.
 

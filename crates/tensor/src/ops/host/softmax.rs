@@ -174,7 +174,7 @@ fn share_columns<R: RowValues, const LOG: bool, const FUSED: bool>(
                 *sum += share;
                 *out = if LOG { shifted } else { share };
             }
-            // The f32 sum is added to the total here, before it is so large that small addends are lost.
+            // The f32 sum is added to the total here, before the sum is so large that small addends are lost.
             if line % SUMMED == SUMMED - 1 || line + 1 == length {
                 for (total, sum) in totals.iter_mut().zip(sums.iter_mut()) {
                     *total += f64::from(std::mem::take(sum));

@@ -136,8 +136,7 @@ fn turn_tile<const BYTES: usize>(input: &[[u8; BYTES]], input_apart: usize, out:
         line.copy_from_slice(&input[j * input_apart..][..SIDE]);
     }
     for i in 0..SIDE {
-        let out: &mut [[u8; BYTES]; SIDE] =
-            out[i * out_apart..].first_chunk_mut().expect("a whole tile, as was counted");
+        let out: &mut [[u8; BYTES]; SIDE] = out[i * out_apart..].first_chunk_mut().expect("the tile is whole");
         for j in 0..SIDE {
             out[j] = tile[j][i];
         }

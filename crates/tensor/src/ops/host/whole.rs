@@ -1,4 +1,5 @@
-//! Sums, maxima and minima along an axis of i32 or u32. Means are not supported; callers cast first.
+//! Sums, maxima and minima of i32 or u32 values along an axis. Means of integers are not supported; callers cast to
+//! floats first.
 //!
 //! Invariant: sums wrap at 32 bits, as on the device.
 
@@ -32,9 +33,8 @@ macro_rules! whole {
 
 whole!(i32, u32);
 
-/// Reduces integers along an axis into `out`, which has `outer * inner` elements. For an empty axis a sum is 0, and a
-/// maximum is the type's minimum, which the caller turns into an error. Means and indices are refused when the
-/// expression is built.
+/// Reduces integers along an axis into `out`, which has `outer * inner` elements. For an empty axis a sum is 0. Means,
+/// indices, and the maximum and the minimum of an empty axis are refused when the expression is built.
 pub(crate) fn reduce_whole<T: Whole>(input: &[T], around: Around, how: Reduction, out: &mut [T], threads: usize) {
     let Around { outer, length, inner } = around;
     assert_eq!(input.len(), outer * length * inner, "values around {around:?}");

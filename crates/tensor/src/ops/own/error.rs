@@ -48,7 +48,7 @@ pub enum ShaderError {
         role: &'static str,
         binding: String,
     },
-    #[error("shader {name}: `{binding}` is declared as {wants}, got {has}; `cast` it first")]
+    #[error("shader {name}: `{binding}` is declared as {wants}, got {has}; `cast` the tensor first")]
     WrongType { name: String, binding: String, wants: DType, has: DType },
     #[error("shader {name}: `{binding}` got {has} values; {wants}")]
     WrongCount { name: String, binding: String, has: usize, wants: String },
@@ -57,7 +57,7 @@ pub enum ShaderError {
     Param { name: String, problem: String },
     #[error(
         "shader {name}: {x} x {y} x {z} workgroups; a dispatch takes 1 to {most} along each side; fold a long side into \
-         the next one, or let the grid be derived"
+         the next side, or pass no grid"
     )]
     Grid { name: String, x: u32, y: u32, z: u32, most: u32 },
     #[error(transparent)]

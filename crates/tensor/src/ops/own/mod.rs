@@ -1,7 +1,7 @@
-//! Users' own compute shaders over tensors: this module reads a text, checks its bindings, parameters and workgroup,
-//! and computes grids.
+//! Users' own compute shaders over tensors: this module parses the text of a shader, checks its bindings, parameters
+//! and workgroup, and computes grids.
 //!
-//! [`CompiledShader`] runs a text on the device of a context; other code passes [`OwnShader::shader`] to a device. A
+//! [`CompiledShader`] runs a shader on the device of a context; other code passes [`OwnShader::shader`] to a device. A
 //! shader sees exactly the bytes of its tensors, because each tensor is bound as a range of a buffer.
 //!
 //! Invariants: mistakes are found before anything runs, and reported with their line and a remedy. Bindings are the
@@ -130,17 +130,17 @@ impl OwnShader {
         &self.shader
     }
 
-    /// In the order of bindings.
+    /// The inputs in the order of bindings.
     pub fn inputs(&self) -> &[BoundTensor] {
         &self.inputs
     }
 
-    /// The outputs in the order of bindings, which follow the bindings of the inputs.
+    /// The outputs in the order of bindings. The bindings of outputs follow those of inputs.
     pub fn outputs(&self) -> &[BoundTensor] {
         &self.outputs
     }
 
-    /// In the order of the text.
+    /// The names of the parameters, in the order of the text.
     pub fn param_names(&self) -> impl Iterator<Item = &str> {
         self.params.names()
     }
@@ -162,7 +162,7 @@ impl OwnShader {
             _ if count == 0 => "a tensor without values cannot be bound; give it at least one".to_owned(),
             // The last word is padded with zeros, but the last vector is not padded with words.
             None if count.next_multiple_of(packed).is_multiple_of(each) => return Ok(()),
-            None => format!("an element of its array has {each} values; give it a multiple of that"),
+            None => format!("an element of its array has {each} values; give a multiple of {each} values"),
             Some(length) if count.next_multiple_of(packed) == length * each => return Ok(()),
             Some(length) => format!("its array has a fixed length of {length}, which is {} values", length * each),
         };
@@ -184,9 +184,9 @@ impl OwnShader {
         }
     }
 
-    /// A grid with at least one invocation for each of `count` values. The grid is one row if the device allows that
-    /// many workgroups in a row (usually 65535); if the workgroup is one row too, `global_invocation_id.x` is the
-    /// value's index. A longer grid is folded into several rows, and the value's index is
+    /// A grid with at least one invocation for each of `count` values. The grid is one row of workgroups if the device
+    /// allows a row of that length (usually up to 65535); if the workgroup is one row too, `global_invocation_id.x` is
+    /// the value's index. A longer grid is folded into several rows, and the value's index is
     /// `id.x + id.y * num_workgroups.x * WORKGROUP`.
     pub fn grid_over(&self, count: usize, limits: &DeviceLimits) -> [u32; 3] {
         let [x, y] = self.shader.grid(count as u64, limits.workgroups_per_dimension);

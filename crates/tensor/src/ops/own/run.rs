@@ -1,8 +1,8 @@
 //! Users' shaders on the device of a context. A shader is compiled when it is created, and then run over tensors. A run
 //! matches the given tensors with the declaration, allocates outputs, and copies tensors whose memory cannot be bound
-//! directly. [`OwnShader`] reads the text.
+//! directly. [`OwnShader`] parses the text of a shader.
 //!
-//! Invariants: mistakes are reported before anything is lent or recorded. A shader sees exactly the bytes of each
+//! Invariants: mistakes are reported before memory is lent or work is recorded. A shader sees exactly the bytes of each
 //! tensor. Parts of a new output that the shader does not write are 0. A second run compiles nothing and allocates no
 //! memory.
 
@@ -255,8 +255,8 @@ impl CompiledShader {
         Ok(Start { kernel: self.kernel(side)?, params, grid })
     }
 
-    /// The range that the shader reads as an input. The input is copied if it is in one of the memories `written`,
-    /// which hold outputs.
+    /// The range that the shader reads as an input. The input is copied if it cannot be bound directly, or if its
+    /// memory is in `written`, the list of the memories of outputs.
     fn readable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let start = tensor.byte_range().0;
@@ -268,8 +268,8 @@ impl CompiledShader {
         self.copied(side, tensor, &buffer)
     }
 
-    /// The range that the shader writes as an output. The output is written through a copy if it is in one of the
-    /// memories `written`, which hold other outputs.
+    /// The range that the shader writes as an output. The output is written through a copy if it cannot be bound
+    /// directly, or if its memory is in `written`, the list of the memories of other outputs.
     fn writable(&self, side: &Arc<DeviceSide>, tensor: &Tensor, written: &[u64]) -> Result<BufferRange, TensorError> {
         let buffer = tensor.storage().device(tensor.asking(OP), side)?;
         let (start, end) = tensor.byte_range();
@@ -288,7 +288,7 @@ impl CompiledShader {
     }
 }
 
-/// Everything for a run except memory.
+/// Everything that a run needs except memory.
 struct Start {
     kernel: DeviceKernel,
     params: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The exact messages of users' shaders.
+//! The exact messages about mistakes in users' shaders.
 
 use super::*;
 
@@ -45,10 +45,10 @@ fn a_shader_is_read_with_its_bindings_in_the_declared_order() {
     assert_eq!(shader.inputs().iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!((shader.outputs()[0].name.as_str(), shader.workgroup()), ("result", [1, 1, 1]));
     let unnamed = OwnShader::read("dot", DOT, &[("", DType::F32); 2], &[("", DType::F32)]).unwrap();
-    assert_eq!(unnamed, shader, "without names, the text gives them");
+    assert_eq!(unnamed, shader, "an empty name is replaced by the name in the text");
     let unused = DOT.replace("a[i] * b[i]", "a[i]");
     let unused = OwnShader::read("sum", &unused, &AB, &RESULT).unwrap();
-    assert_eq!(unused.shader().bindings.len(), 3, "what the text does not use is bound as well");
+    assert_eq!(unused.shader().bindings.len(), 3, "bindings that the text does not use are bound as well");
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn every_mistake_of_a_text_is_reported_with_its_position_and_a_remedy() {
         ),
         (
             said(&format!("{DOT}@compute @workgroup_size(1) fn again() {{}}")),
-            "shader dot, line 11, column 32: it has 2 entry points: main, again; expected one; register one shader for \
-             each",
+            "shader dot, line 11, column 32: it has 2 entry points: main, again; expected one; create one shader for \
+             each entry point",
         ),
         (
             said("@fragment fn main() {}"),
@@ -193,7 +193,7 @@ fn small_types_are_words_of_several() {
     let odd = shader.accepts(&shader.inputs()[0], DType::U8, 4).unwrap_err().to_string();
     assert_eq!(
         odd,
-        "shader copy: `source` got 4 values; an element of its array has 8 values; give it a multiple of that"
+        "shader copy: `source` got 4 values; an element of its array has 8 values; give a multiple of 8 values"
     );
 }
 
@@ -205,7 +205,7 @@ fn tensors_that_do_not_fit_the_text_are_refused_at_the_run() {
     shader.accepts(a, DType::F32, 6).unwrap();
     let told = [
         (shader.accepts(a, DType::F32, 7), "`a` got 7 values; its array has a fixed length of 6, which is 6 values"),
-        (shader.accepts(a, DType::I32, 6), "`a` is declared as f32, got i32; `cast` it first"),
+        (shader.accepts(a, DType::I32, 6), "`a` is declared as f32, got i32; `cast` the tensor first"),
         (
             shader.accepts(&shader.inputs()[1], DType::F32, 0),
             "`b` got 0 values; a tensor without values cannot be bound; give it at least one",

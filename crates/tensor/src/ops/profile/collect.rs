@@ -48,7 +48,8 @@ impl Profiler {
         *self.collector() = None;
     }
 
-    /// Notes that an op begins, if the context is profiled. Only then is the description built.
+    /// Notes that an op begins, if the context is profiled and the op is not a part of another op. Only then is `op`
+    /// called, which builds the description.
     pub(crate) fn note(&self, op: impl FnOnce() -> OpDescription) -> Option<OpInProgress> {
         if !self.is_on.load(Ordering::Acquire) || ROW.get().is_some() {
             return None;
@@ -64,7 +65,7 @@ impl Profiler {
     }
 }
 
-/// The facts of an op known before it runs.
+/// The facts of an op that are known before the op runs.
 pub(crate) struct OpDescription {
     pub(crate) op: String,
     pub(crate) inputs: Vec<(Shape, DType)>,
@@ -149,7 +150,7 @@ impl Collector {
             side,
             dispatches: 0,
             host_ns: 0,
-            device_ns: Readout::unavailable("it has not ended"),
+            device_ns: Readout::unavailable("the op has not ended"),
             has_failed: false,
         };
         let mut state = self.state();
@@ -167,14 +168,14 @@ impl ProfilerState {
         let from = "timestamps of the device";
         let missing = row.op.dispatches.saturating_sub(row.timed_dispatches);
         match (&self.problem, self.timing) {
-            _ if row.op.side == RanOn::Host => Readout::unavailable("it ran on the host"),
+            _ if row.op.side == RanOn::Host => Readout::unavailable("the op ran on the host"),
             _ if row.op.dispatches > 0 && missing == 0 => Readout::is(row.device_ns, from),
             (Some(problem), _) => Readout::unavailable(problem.clone()),
             (None, Some(Timing::Fenced)) => {
                 Readout::unavailable("this device has no timestamps; only whole submissions can be timed")
             }
             _ => Readout::unavailable(format!(
-                "{missing} of its {} kernels were not timed: they failed, or are in a recording of another player",
+                "{missing} of the op's {} kernels were not timed: they failed, or are in a recording of another player",
                 row.op.dispatches
             )),
         }

@@ -7,7 +7,7 @@ use vramp_gpu::Readout;
 use super::{OpProfile, ProfiledOp, RanOn};
 
 const HEADS: [&str; 9] = ["op", "in", "out", "type", "side", "kernels", "KB moved", "host us", "device us"];
-/// The first column of numbers, which are right-aligned.
+/// The index of the first column that has numbers. Numbers are right-aligned.
 const NUMBERS: usize = 5;
 
 impl fmt::Display for OpProfile {

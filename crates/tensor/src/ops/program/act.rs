@@ -19,7 +19,7 @@ macro_rules! named_unary {
             sigmoid Sigmoid,
             /// Hyperbolic tangent.
             tanh Tanh,
-            /// x times the normal cumulative distribution at x, by the error function.
+            /// x times the normal cumulative distribution at x: the exact form, not the tanh approximation.
             gelu Gelu,
             /// x * sigmoid(x)
             silu Silu,
@@ -100,12 +100,12 @@ pub enum Binary {
 }
 
 impl Unary {
-    /// One of [`Unary::NAMED`] by its name.
+    /// The op of [`Unary::NAMED`] with this name.
     pub fn named(name: &str) -> Option<Unary> {
         Unary::NAMED.into_iter().find(|one| one.name() == name)
     }
 
-    /// The accepted types, for a message; `None` if this type is one of them.
+    /// `None` if the op accepts values of type `dtype`, otherwise the types that it accepts, for a message.
     pub(crate) fn refuses(self, dtype: DType) -> Option<&'static str> {
         match (self, dtype) {
             (_, DType::F32 | DType::F16)
@@ -136,7 +136,7 @@ impl Binary {
         }
     }
 
-    /// The accepted types, for a message; `None` if this type is one of them.
+    /// `None` if the op accepts values of type `dtype`, otherwise the types that it accepts, for a message.
     pub(crate) fn refuses(self, dtype: DType) -> Option<&'static str> {
         match (self, dtype) {
             (_, DType::F32 | DType::F16) => None,

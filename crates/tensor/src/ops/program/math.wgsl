@@ -113,7 +113,7 @@ fn pow_each(x: vF, y: vF) -> vF {
     return select(value, vF(1.0), (y == vF(0.0)) | (x == vF(1.0)));
 }
 
-// The smaller and the larger of two; NaN if either is NaN.
+// The smaller and the larger of two values; NaN if either is NaN.
 fn min_each(x: vF, y: vF) -> vF {
     return select(select(y, x, x <= y), x + y, not_number(x) | not_number(y));
 }

@@ -28,7 +28,7 @@ use crate::ops::shape::{Shape, merged};
 #[derive(Debug, Clone)]
 pub(crate) struct ElementwiseProgram {
     pub(crate) inputs: Vec<ProgramInput>,
-    /// In order; a step uses only earlier steps.
+    /// In the order of computation; a step uses only the results of earlier steps.
     pub(crate) steps: Vec<ProgramStep>,
     /// Bits of the constants, which are the same for every element.
     pub(crate) constants: Vec<u32>,

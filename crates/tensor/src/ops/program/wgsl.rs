@@ -103,11 +103,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let zero = word(at + self.constants.len());
         let _ = writeln!(
             text,
-            "// The value unchanged, which the compiler cannot know: it can neither fuse nor remove steps around it.
+            "// Returns `v` unchanged. The compiler does not know this, so it cannot fuse or remove steps around a call.
 fn kept(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) | vU({zero}));
 }}
-// The same with another operator, because the compiler would merge two calls of `kept` with the same value.
+// Like `kept`, with another operator, because the compiler would merge two calls of `kept` with the same value.
 fn another(v: vF) -> vF {{
     return bitcast<vF>(bitcast<vU>(v) ^ vU({zero}));
 }}"

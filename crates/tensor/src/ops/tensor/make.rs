@@ -1,6 +1,7 @@
-//! Constructors of tensors: from values, from zeros, from device memory.
+//! Constructors of tensors: from given values, filled with zeros, or from device memory.
 //!
-//! Values do not move before an op needs them: values given on the host are uploaded with the first op.
+//! Values do not move before an op needs them: values given on the host are uploaded for the first op that uses them on
+//! the device.
 
 use std::sync::Arc;
 
@@ -106,8 +107,8 @@ impl Context {
                     return Ok(Tensor::over(Arc::clone(known), shape.clone(), dtype, 0));
                 }
                 let problem = format!(
-                    "{shape} of {dtype} takes {bytes} bytes, and this buffer already holds a tensor of {} bytes; take \
-                     the larger one first, or end the other",
+                    "{shape} of {dtype} takes {bytes} bytes, and this buffer already holds a tensor of {} bytes; \
+                     create the larger tensor first, or dispose of the other",
                     known.bytes()
                 );
                 Err(TensorError::Mismatch { op, problem })

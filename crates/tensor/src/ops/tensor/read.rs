@@ -61,7 +61,7 @@ impl Tensor {
         Ok(values)
     }
 
-    /// Like [`Tensor::read`], into existing memory.
+    /// Like [`Tensor::read`], but writes to `values`, which must have as many elements as the tensor.
     pub fn read_into<T: Element>(&self, values: &mut [T]) -> Result<(), TensorError> {
         let op = "read";
         self.check_type::<T>(op)?;
@@ -87,7 +87,7 @@ impl Tensor {
         Ok(value[0])
     }
 
-    /// The values as bytes, of any type.
+    /// The bytes of the values, whatever their type is.
     pub fn read_bytes(&self) -> Result<Vec<u8>, TensorError> {
         self.check("read_bytes")?;
         self.storage().read(self.asking("read_bytes"), self.byte_range(), <[u8]>::to_vec)

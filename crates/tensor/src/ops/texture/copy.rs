@@ -173,8 +173,8 @@ impl TextureCopies {
         if aligned && self.rows_alone(to.row_bytes(), full) { full } else { 0 }
     }
 
-    /// The number of rows of a texture whose bytes are the values unchanged; `None` if a kernel has to pick channels or
-    /// remove padding.
+    /// If the bytes of a texture are the values unchanged, the number of rows to copy; `None` if a kernel has to pick
+    /// channels or remove padding.
     fn taken_as_they_are(&self, from: &Texture, channels: &Channels, to: DeviceValues<'_>) -> Option<u32> {
         let (bytes, row_bytes) = (to.count as u64 * to.dtype.bytes() as u64, from.row_bytes());
         let rows = (bytes / row_bytes).min(u64::from(from.height())) as u32;
@@ -196,7 +196,7 @@ impl TextureCopies {
 fn given(rows: Option<&Buffer>, bytes: u64) -> Result<&Buffer, TensorError> {
     rows.filter(|rows| rows.bytes() >= bytes).ok_or_else(|| {
         let has = rows.map_or(0, Buffer::bytes);
-        TensorError::Setting { op: OP, problem: format!("needs rows of {bytes} bytes, got {has}") }
+        TensorError::Setting { op: OP, problem: format!("needs {bytes} bytes of memory for rows, got {has}") }
     })
 }
 
@@ -256,7 +256,8 @@ mod tests {
 
         fn bring(&mut self, recording: &mut Recording) -> Vec<u8> {
             self.player.play(recording).unwrap();
-            let arrived = self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("it was requested");
+            let arrived =
+                self.player.readbacks().wait(Duration::from_secs(60)).unwrap().expect("the download was requested");
             arrived.bytes(0).to_vec()
         }
 

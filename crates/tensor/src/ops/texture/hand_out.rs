@@ -1,4 +1,4 @@
-//! Tensors handed out as textures, and textures of other code taken in. `copy` records the copies.
+//! Hands out tensors as textures, and takes in textures of other code as tensors. `copy` records the copies.
 //!
 //! Invariants: values on the device do not pass through the host. A new texture or tensor has the values that its
 //! source had at the time of the call; later writes to the source change nothing in the new texture or tensor. A
@@ -96,8 +96,8 @@ impl Tensor {
 impl Context {
     /// A tensor with channels of a texture, texel by texel, in the order of `channels` (letters of `rgba`, such as
     /// `bgr`). Channels that the texture does not have, and values after the last texel, are 0.
-    /// [`Device::adopt_texture`](vramp_gpu::Device::adopt_texture) makes a texture of your own usable. The values are
-    /// those at the time of the call.
+    /// [`Device::adopt_texture`](vramp_gpu::Device::adopt_texture) makes a texture of your own usable. The tensor has
+    /// the values that the texture has at the time of the call.
     pub fn tensor_from_texture(
         &self,
         texture: &Texture,

@@ -26,14 +26,14 @@ fn shader(name: &str, wgsl: &str, bytes: u32) -> Shader {
 const PACK: &str = "
 // in:   values, packed words from any byte on
 // out:  rows of `pitch` words, four words per invocation
-// grid: one invocation for every four words of all rows, folded
+// grid: one invocation for every four words of all rows; folded
 struct Params {
     // Groups of four words in all rows.
     groups: u32,
     // Words from one row to the next, and how many of them are texels.
     pitch: u32,
     row: u32,
-    // The first word of the values, and the bit in it at which they begin.
+    // The word in which the values begin, and the bit of that word at which they begin.
     first: u32,
     shift: u32,
     // Whole words of values, and the mask of value bits in the next word.
@@ -82,7 +82,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 const UNPACK: &str = "
 // in:   rows of texels, as devices copy them from a texture
 // out:  values, packed; 0 for a missing channel or texel
-// grid: one invocation per texel if a value is a word, else per word of the values, folded
+// grid: one invocation per texel if a value is a word, otherwise one per word of values; folded
 struct Params {
     invocations: u32,
     count: u32,
@@ -95,7 +95,8 @@ struct Params {
     per_word: u32,
     stored: u32,
     taken: u32,
-    // Position of each taken channel in a texel, four bits each, the first in the lowest; 4 if it is missing.
+    // The position of each taken channel in a texel, in four bits each; the first channel is in the lowest bits. A
+    // channel that the texture does not have is 4.
     order: u32,
     unused_a: u32,
     unused_b: u32,

@@ -1,8 +1,9 @@
 //! The dense packing of a tensor's values into the texels of a texture: value `i`, by its flat index, is channel
-//! `i % 4` of texel `i / 4`. Texels are counted row by row. Maps indices to texels and back, in Rust and as WGSL.
+//! `i % 4` of texel `i / 4`. Texels are counted row by row. This module maps indices to texels and back, in Rust and in
+//! WGSL.
 //!
-//! Shapes are [height, width], as in tensors; textures are (width, height). In a texture of [H, W], pixel (y, x) of a
-//! tensor [H, W, 4] or [1, H, W, 4] is texel (y, x).
+//! Shapes are given as [height, width], as in tensors; sizes of textures are given as (width, height). In a texture of
+//! the shape [H, W], pixel (y, x) of a tensor [H, W, 4] or [1, H, W, 4] is texel (y, x).
 //!
 //! Invariants: every value has exactly one place. Channels after the last value are 0.
 
@@ -26,7 +27,7 @@ pub struct TexShape {
 /// A place in a texture: the texel that shaders load at `vec2(col, row)`, and a channel of that texel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TexPlace {
-    /// From the top.
+    /// The row, counted from the top.
     pub row: usize,
     pub col: usize,
     /// 0 (red) to 3 (alpha).

@@ -1,4 +1,4 @@
-// Matrix products: out[b, i, j] = finish(sum over k of a[b, i, k] * b[b, k, j]).
+// Matrix products: out[p, i, j] = finish(sum over k of a[p, i, k] * b[p, k, j]) for each product p.
 //
 // In: a and b, with a stride along each of their axes. Out: rows without gaps.
 // Grid: one workgroup per tile of the result. Workgroups are numbered along a row of tiles, then by row of tiles, by

@@ -2,8 +2,8 @@
 //! tuning. A long k is split into parts, whose results a reduction adds.
 //!
 //! Invariants: products of i8 are exact up to [`MOST_K`] values. Products of floats are sums of f32 in the order of k
-//! with one step per value. The device may or may not round the product in a step before adding it, so the results of
-//! two tiles differ by at most `k * 2^-24` of the sum of magnitudes.
+//! with one step per value. In a step, the device may or may not round the product of two values before it adds the
+//! product to the sum, so the results of two tiles differ by at most `k * 2^-24` of the sum of magnitudes.
 
 #[cfg(test)]
 mod tests;
@@ -24,9 +24,9 @@ const MOST_K: usize = super::MOST_ROUNDS - 4;
 /// The axis along which four values of an operand are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Along {
-    /// Along k: a not transposed, or b transposed.
+    /// Along k: `a` is not transposed, or `b` is transposed.
     K,
-    /// Along the other axis: rows of a, columns of b.
+    /// Along the other axis, which counts the rows of `a` or the columns of `b`.
     Side,
     /// Neither: any strides.
     Any,
@@ -228,7 +228,7 @@ impl Product {
         Launch::new(&words, tiles * (parts * products) as u64, most)
     }
 
-    /// Invocations across and down.
+    /// Invocations of a workgroup, across and down.
     fn workgroup(&self) -> (usize, usize) {
         match self.tile.form {
             Form::Registers => (16, 4),

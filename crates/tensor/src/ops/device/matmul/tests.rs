@@ -22,7 +22,8 @@ fn stored(v: f32, dtype: DType) -> f64 {
     }
 }
 
-/// The strides of a matrix or its transpose, without padding, `offset` values after the start.
+/// The strides of a matrix, or of its transpose, that has no padding and begins `offset` values after the start of its
+/// buffer.
 fn strides(rows: usize, columns: usize, transposed: bool, is_b: bool, offset: usize, product: usize) -> Strides {
     let (row, column) = if transposed { (1, rows) } else { (columns, 1) };
     if is_b {
@@ -41,7 +42,7 @@ struct Case {
     offset: usize,
 }
 
-/// Checks that results are those of f64 within the documented tolerance, for any tile.
+/// Checks that the results of a tile equal those of f64 within the documented tolerance.
 fn check(case: &Case, tile: Tile) {
     let Case { m, n, k, transposed, dtypes, offset } = *case;
     let (products, gap) = (2, offset);

@@ -37,8 +37,9 @@ impl Product {
         a.bases(&mut body);
         b.bases(&mut body);
         self.sums(&mut body);
-        // If values are contiguous along k, k is a multiple of 4. Otherwise a round takes one value along k: rounds of
-        // four would need a second loop for the remainder, and drivers took seconds to compile the two loops.
+        // If the values of an operand are contiguous along k, k is a multiple of 4. Otherwise a round takes one value
+        // along k: rounds of four would need a second loop for the remainder, and drivers took seconds to compile the
+        // two loops.
         let round = if self.a.along == Along::K || self.b.along == Along::K { self.tile.k } else { 1 };
         let _ = writeln!(body, "    for (var k = k_start; k < k_end; k += {round}u) {{");
         if self.sum_type() == "i32" && self.a.along == Along::K && self.b.along == Along::K {

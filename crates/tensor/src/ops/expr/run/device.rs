@@ -32,8 +32,7 @@ use crate::ops::shape::{Around, Shape};
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
-/// The longest side of images that are resized with `nearest`, because kernels compute the product of two sides in 32
-/// bits.
+/// Maximum side of images that are resized with `nearest`. Kernels compute twice the product of two sides in 32 bits.
 const MOST_NEAREST_SIDE: usize = 32_767;
 
 /// Workgroup size of elementwise kernels.
@@ -64,7 +63,9 @@ pub(super) fn make(
             let cluster = cluster.expect("any other op is elementwise");
             match &cluster.ends {
                 Some(product) => {
-                    let OpKind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
+                    let OpKind::Matmul(factors) = &product.kind else {
+                        unreachable!("only products have a finishing program")
+                    };
                     making.product(factors, &product.shape, Some(&of_cluster(cluster, made)), made)?
                 }
                 None => making.map(&of_cluster(cluster, made), &node.shape)?,

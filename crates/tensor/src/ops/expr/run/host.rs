@@ -72,7 +72,9 @@ pub(super) fn make(context: &Context, stage: &PlanStage, made: &NodeTensors) -> 
             let cluster = cluster.as_ref().expect("any other op is elementwise");
             match &cluster.ends {
                 Some(product) => {
-                    let OpKind::Matmul(factors) = &product.kind else { unreachable!("only products are ended") };
+                    let OpKind::Matmul(factors) = &product.kind else {
+                        unreachable!("only products have a finishing program")
+                    };
                     making.product(factors, &product.shape, made)?;
                     making.end(&of_cluster(cluster, made))?;
                 }
@@ -107,7 +109,7 @@ impl HostStage<'_> {
         Ok(())
     }
 
-    /// Finishes the product in the output.
+    /// Applies a finishing program to the product, which is already in the output.
     fn end(&mut self, written: &BoundProgram) -> Result<(), TensorError> {
         let blocks = written.blocks(self.op)?;
         let (program, inputs) = (&written.program, slices(&blocks));
@@ -260,7 +262,7 @@ pub(super) fn check_rows(op: &'static str, indices: &Tensor, length: usize) -> R
 }
 
 fn no_such_row(op: &'static str, position: usize, index: i64, length: usize) -> TensorError {
-    let problem = format!("index number {position} is {index}; the axis has {length} entries, from 0");
+    let problem = format!("index number {position} is {index}; the axis has {length} entries, counted from 0");
     TensorError::Setting { op, problem }
 }
 

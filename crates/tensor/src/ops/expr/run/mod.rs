@@ -1,7 +1,7 @@
 //! Runs an expression stage by stage, on the device of its context, or on the host if the context has no device. `host`
 //! and `device` compute one stage at a time.
 //!
-//! Invariants: intermediate tensors are released after their last use. A failure leaves nothing behind.
+//! Invariants: intermediate tensors are released after their last use. A failed run leaves no tensor behind.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod device;
@@ -219,7 +219,8 @@ pub(super) struct FactorStrides {
     pub(super) matrix: usize,
 }
 
-/// Both factors of a product. A factor is expanded if one stride cannot express its broadcast.
+/// Both factors of a product. If a single stride from matrix to matrix cannot express the broadcast of a factor, the
+/// factor is copied to its broadcast shape.
 pub(super) fn factors(
     product: &Matmul,
     shape: &Shape,

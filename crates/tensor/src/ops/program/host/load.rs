@@ -44,7 +44,7 @@ pub(super) fn load(input: &ProgramInput, memory: &[u8], start: usize, out: &mut 
     }
 }
 
-/// Like [`load`], converted to floats.
+/// Like [`load`], but converts the values to floats.
 pub(super) fn load_as_floats(input: &ProgramInput, memory: &[u8], start: usize, out: &mut [u32]) {
     let ProgramInput { dtype, offset, walk } = input;
     if let (Walk::Run, 1) = (walk, dtype.bytes()) {

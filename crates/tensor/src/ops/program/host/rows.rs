@@ -240,8 +240,8 @@ pub(super) fn cast(from: DType, to: DType, a: &[u32], out: &mut [u32]) {
     }
 }
 
-/// A float, limited to the range between two small integers and truncated; 0 for NaN. Every operation has a vector
-/// instruction.
+/// A float, limited to the range between two small integers and truncated; 0 for NaN. Every operation of this function
+/// has a vector instruction.
 #[inline(always)]
 fn cut(x: f32, least: f32, most: f32) -> u32 {
     let x = if x > most { most } else { x };
@@ -250,7 +250,7 @@ fn cut(x: f32, least: f32, most: f32) -> u32 {
     (x.trunc() + ROUNDING).to_bits().wrapping_sub(ROUNDING.to_bits())
 }
 
-/// Floats, or integers already within the type, as bytes.
+/// Writes words to `out` as bytes of type `to`. The words are floats, or integers that are in the range of `to`.
 pub(super) fn bytes(from: DType, to: DType, words: &[u32], out: &mut [u8]) {
     match (from.is_float(), to) {
         (true, DType::U8) => each!(words => out, |x| cut(f32::from_bits(x), 0.0, 255.0) as u8),

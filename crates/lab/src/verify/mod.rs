@@ -2,8 +2,8 @@
 //! GPU.
 //!
 //! The frames of every source are captured once. Sources and sinks are then replaced by stand-ins with the same
-//! entries, so that the plan is the same. The graph runs on nominal time, and its links drop no frames. So no sink
-//! writes anything, and results are repeatable. The reference is the unfused graph on the CPU. Three kinds of results
+//! entries, so that the plan is the same and no sink writes anything. The graph runs on nominal time, and its links
+//! drop no frames, so results are repeatable. The reference is the unfused graph on the CPU. Three kinds of results
 //! are compared with the reference:
 //!
 //! 1. the fused graph on the CPU, to the byte;

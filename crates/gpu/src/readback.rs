@@ -47,8 +47,8 @@ struct ReadbackSlot {
     submission: Option<wgpu::SubmissionIndex>,
 }
 
-/// One download of a slot: a range of the slot's staging buffer, or of the buffer `direct` if `direct` itself is
-/// mapped.
+/// One download of a slot. The offset counts in the buffer `direct` if there is one, and otherwise in the slot's
+/// staging buffer.
 struct DownloadPart {
     offset: u64,
     bytes: u64,
@@ -204,7 +204,8 @@ impl Readbacks {
         }
     }
 
-    /// Claims a slot for a recording's downloads. Returns none if all slots are in flight or held.
+    /// Claims a slot for a recording's downloads. Returns none if all slots are in flight, or hold downloads that were
+    /// not taken or not dropped.
     pub(crate) fn claim(&self) -> Option<Claimed> {
         let slot = lock(&self.state).ring.claim()?;
         Some(Claimed { slot, staged_bytes: 0 })

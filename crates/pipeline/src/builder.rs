@@ -314,9 +314,8 @@ impl PipelineBuilder {
     /// The function that the engine calls when frames change their size. The function plans the graph with the new
     /// size. Every handler stays in its current space, because its state and the waiting frames are in that space. From
     /// the new plan only the planned memory is used, to check that there is room. Handlers take the new size from the
-    /// frames. Inputs
-    /// that must have equal sizes may change one after the other, and until all of them have changed no plan is
-    /// possible. This is not an error, because the handler that joins the inputs checks each frame.
+    /// frames. Inputs that must have equal sizes may change one after the other, and until all of them have changed no
+    /// plan is possible. This is not an error, because the handler that joins the inputs checks each frame.
     fn replan(&self, graph: &Graph, plan: &Plan, profile: &Profile) -> Replan {
         let (graph, profile) = (Mutex::new(graph.clone()), profile.clone());
         let written = plan.handlers.iter().filter(|handler| !handler.inserted);

@@ -63,7 +63,8 @@ pub struct Statistics {
     /// Free resources.
     pub pooled: usize,
     pub pooled_bytes: u64,
-    /// The highest sum of lent and waiting bytes so far.
+    /// Maximum of the bytes held since the peak was restarted. Free bytes count only at the moments when a resource was
+    /// created.
     pub peak_bytes: u64,
     /// Requests served by a free resource.
     pub hits: u64,

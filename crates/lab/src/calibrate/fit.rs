@@ -41,7 +41,7 @@ pub(super) fn rate(points: &[(f64, f64)]) -> f64 {
     (mean.exp() * 1e3).clamp(1e-6, 1e12)
 }
 
-/// A measured figure, rounded for people.
+/// A measured figure, rounded to four digits.
 pub(super) fn measured(value: f64, how: &str) -> Figure {
     // No measured figure is precise to more than four digits.
     let digits = 4 - value.abs().log10().floor() as i32 - 1;

@@ -113,7 +113,7 @@ impl Rig {
         self.caught.take(&end.tray).ok_or_else(|| HarnessError::Nothing { port: end.name() })
     }
 
-    /// How many frames of an output were not pulled yet.
+    /// How many frames wait at an output to be pulled.
     pub fn waiting(&self, port: &str) -> Result<usize, HarnessError> {
         find(&self.outputs, port, "output").map(|end| self.caught.count(&end.tray))
     }
@@ -123,7 +123,7 @@ impl Rig {
         &self.plan
     }
 
-    /// The time that handlers see.
+    /// The time of the rig's clock, which handlers see.
     pub fn now(&self) -> Duration {
         self.now
     }

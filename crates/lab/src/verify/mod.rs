@@ -196,7 +196,8 @@ impl fmt::Display for Verified {
 pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Result<Verified, VerifyError> {
     let graph = registry.check(spec)?;
     check_all_run(&graph, registry)?;
-    // Only the links are taken from this plan. The links are the same on every machine with a device.
+    // Only the links and the inserted converters are taken from this plan. Both are the same on every machine with a
+    // device.
     let profile = Profile::shipped("integrated").expect("every class ships, tests/shipped.rs");
     let plan = Plan::decide(&graph, &profile, &RunOptions::new())?;
     let subject = Subject::capture(spec, &graph, plan, registry, options)?;

@@ -47,7 +47,7 @@ pub(super) struct Subject<'a> {
     graph: &'a Graph,
     spec: &'a GraphSpec,
     names: Vec<String>,
-    /// All links, including the links of inserted converters.
+    /// All handlers and links, including inserted converters and their links.
     pub(super) plan: Plan,
     registry: Registry,
     captured: Captured,
@@ -74,7 +74,7 @@ pub(super) struct TrialRun<'t> {
     pub(super) taps: TappedOutputs<'t>,
     pub(super) fusion: bool,
     pub(super) device: Option<&'t Device>,
-    /// The preferred space. Handlers that do not offer this space run in the other space.
+    /// The handlers that run on the device. All other handlers run on the CPU.
     pub(super) on: On<'t>,
 }
 
@@ -95,7 +95,7 @@ pub(super) enum On<'t> {
     Host,
     /// This handler, and handlers that run nowhere else.
     DeviceFor(&'t str),
-    /// Every handler that offers the device.
+    /// Every handler that offers the device and fits the device, except sinks.
     Device,
 }
 

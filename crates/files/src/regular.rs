@@ -10,15 +10,16 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens a regular file for reading. Anything else is an error of the kind [`io::ErrorKind::InvalidInput`].
+/// Opens a regular file for reading. If the path leads to anything else, the result is an error of the kind
+/// [`io::ErrorKind::InvalidInput`].
 pub fn open_regular(path: &Path) -> io::Result<File> {
     check(&fs::metadata(path)?)?;
     let mut options = File::options();
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // The flag has no effect on a regular file. If a pipe has just replaced the file, opening the pipe does not
-        // wait.
+        // The flag has no effect on a regular file. If a pipe has just replaced the file, the flag keeps the opening
+        // from waiting.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     }
     let file = options.read(true).open(path)?;

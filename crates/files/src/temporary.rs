@@ -1,11 +1,11 @@
-//! Files that have a temporary name beside their target until the files are complete.
+//! Files that are written under a temporary name, in the target's directory, until they are complete.
 //!
 //! The `tempfile` crate does the same, but allocates several times per file, whereas sinks that write a file per frame
 //! must not allocate in steady state. The operations have the same names as in `tempfile`.
 //!
 //! Invariants: the target is untouched until [`TemporaryFile::persist`], which replaces the target in one step. A
-//! temporary file that is dropped before `persist` is removed. A process that is killed leaves the file under its
-//! temporary name.
+//! temporary file that is dropped before `persist` is removed. A process that is killed leaves its temporary files
+//! behind.
 //!
 //! ```
 //! # use std::io::Write as _;
@@ -45,12 +45,14 @@ pub struct PersistError {
 }
 
 impl TemporaryFile {
-    /// Creates an empty file in the directory of `target`, named after the target, such as `clip.y4m.4711-0.part`.
+    /// Creates an empty file in the directory of `target`. Its name starts with the target's name, for example
+    /// `clip.y4m.4711-0.part`.
     pub fn beside(target: &Path) -> io::Result<TemporaryFile> {
         TemporaryFile::beside_with(target, PathBuf::new())
     }
 
-    /// Like [`TemporaryFile::beside`], but keeps the temporary file's path in `memory`, to save an allocation.
+    /// Like [`TemporaryFile::beside`], but writes the temporary path into `memory`, whose content is discarded, to save
+    /// an allocation.
     pub fn beside_with(target: &Path, memory: PathBuf) -> io::Result<TemporaryFile> {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let end = name.char_indices().nth(NAME_CHARS).map_or(name.len(), |(at, _)| at);
@@ -132,7 +134,7 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.is_kept {
-            // If the removal fails, the leftover file has a temporary name.
+            // If the removal fails, only a file with a temporary name is left.
             let _ = fs::remove_file(&self.path);
         }
     }

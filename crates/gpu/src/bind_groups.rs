@@ -1,7 +1,7 @@
 //! The cache of bind groups: one per kernel and combination of buffers.
 //!
-//! A cached group does not keep a buffer's memory alive: the pool may free a buffer, and then the groups with that
-//! buffer are dropped.
+//! A cached group does not keep a buffer's memory alive. When the pool has freed a buffer, the groups with that buffer
+//! are dropped.
 //!
 //! Invariant: a buffer is identified by a number that is never reused, not by its address.
 
@@ -18,7 +18,7 @@ use crate::pipelines::CompiledPipeline;
 use crate::recording::COPY_BYTES;
 use crate::uniforms::Uniforms;
 
-/// At this many groups, the groups that were not used recently are dropped.
+/// Maximum number of groups. When it is reached, the groups that were not used in the last 512 lookups are dropped.
 const MAX_GROUPS: usize = 1024;
 
 #[derive(Default)]

@@ -6,7 +6,7 @@
 //! Invariant: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
 //! `dispatch_workgroups`, `submit` and `map_async` are called in this file only (`tests/one_place.rs`).
 //!
-//! Drivers handle a kernel without an end in two ways. Most drivers run kernels while the host continues, so the player
+//! A kernel without an end shows in one of two ways. Most drivers run kernels while the host continues, so the player
 //! sees that its oldest submission is overdue. Mesa 25's software driver runs kernels inside the submit call, so
 //! [`Calls::stuck_for`] tells another thread how long that call has lasted. A device that hangs counts as lost, and its
 //! handles are leaked on purpose: freeing the handles would wait for the device.
@@ -249,8 +249,8 @@ impl Calls {
     }
 
     /// Submits, and returns the submission's number. When the submission has finished, [`SubmissionProgress`] has
-    /// reached this number. If the driver does not return, the error names `kernels`. A `first` run of kernels may take
-    /// a little longer.
+    /// reached this number. If the driver does not return, the error names `kernels`. `first` means that the kernels
+    /// run for the first time, which may take a little longer.
     pub(crate) fn submit(
         &self,
         encoder: wgpu::CommandEncoder,

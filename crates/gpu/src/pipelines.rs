@@ -24,8 +24,8 @@ pub enum CompileError {
     #[error("shader {name} binds {has} storage buffers, but the device allows {most}; split the group")]
     TooManyBuffers { name: String, has: u32, most: u32 },
     #[error(
-        "shader {name} has {blocks} parameter blocks with {bytes} bytes; it may have one block, whose size must be a \
-         multiple of 16 bytes and at most {most}"
+        "shader {name} has {blocks} parameter blocks with {bytes} bytes; a shader may have one block, whose size must \
+         be a multiple of 16 bytes and at most {most}"
     )]
     Params { name: String, blocks: usize, bytes: u64, most: u64 },
     #[error("{name} did not end within {waited_ms} ms in its first run; the device hangs and is abandoned")]

@@ -1,7 +1,7 @@
 //! Readbacks: the receiving end of downloads, in the order of their recordings.
 //!
 //! A ring of slots receives the downloads; all downloads of a recording share one slot. The runtime copies the bytes
-//! into a frame of the host's pool, so the slot is free again at once, however long the frame is kept. Only
+//! into a frame of the host's pool at once, so the slot does not stay in use while the frame is kept. Only
 //! [`Readbacks::wait`] blocks.
 //!
 //! Invariants: downloads arrive in the order in which they were recorded. A slot is reused after its [`Arrived`] is
@@ -22,7 +22,7 @@ use crate::recording::COPY_BYTES;
 pub enum ReadbackError {
     #[error(transparent)]
     Lost(#[from] Lost),
-    #[error("download {ticket} did not arrive: {problem}; the frame is lost, later frames may arrive")]
+    #[error("download {ticket} did not arrive: {problem}; the frame is lost, but later frames may arrive")]
     NotMapped { ticket: u64, problem: String },
 }
 
@@ -47,8 +47,8 @@ struct ReadbackSlot {
     submission: Option<wgpu::SubmissionIndex>,
 }
 
-/// One download of a slot: a range of the slot's staging buffer, or of the buffer `direct` if `direct` itself is
-/// mapped.
+/// One download of a slot. The offset counts in the buffer `direct` if there is one, and otherwise in the slot's
+/// staging buffer.
 struct DownloadPart {
     offset: u64,
     bytes: u64,
@@ -204,7 +204,8 @@ impl Readbacks {
         }
     }
 
-    /// Claims a slot for a recording's downloads. Returns none if all slots are in flight or held.
+    /// Claims a slot for a recording's downloads. Returns none if all slots are in flight, or hold downloads that were
+    /// not taken or not dropped.
     pub(crate) fn claim(&self) -> Option<Claimed> {
         let slot = lock(&self.state).ring.claim()?;
         Some(Claimed { slot, staged_bytes: 0 })
@@ -271,10 +272,10 @@ pub(crate) struct Claimed {
 }
 
 impl ReadbackSlot {
-    /// Opens a view of every download.
+    /// Opens a view of the mapped memory of every download.
     fn show(&mut self) -> Result<(), String> {
         if self.mapping.has_failed() {
-            return Err("the driver did not map its memory".into());
+            return Err("the driver did not map the download's memory".into());
         }
         for part in self.parts.drain(..) {
             let DownloadPart { offset, bytes, direct } = part;
@@ -282,7 +283,7 @@ impl ReadbackSlot {
             let view = match (&direct, &self.buffer) {
                 (Some(buffer), _) => buffer.raw().get_mapped_range(range),
                 (None, Some(buffer)) => buffer.get_mapped_range(range),
-                (None, None) => return Err("its staging memory is gone".into()),
+                (None, None) => return Err("the staging memory is gone".into()),
             };
             let view = view.map_err(|problem| problem.to_string())?;
             self.shown.push(MappedPart { view, bytes: bytes as usize, direct });

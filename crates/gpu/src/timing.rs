@@ -1,4 +1,4 @@
-//! Device times: timestamp queries, or the time until the end of a submission was noticed.
+//! Device times, from timestamp queries or from the moments at which the host notices the end of a submission.
 //!
 //! With most drivers, a submit returns before the device has begun, so measuring the submit call only shows how long
 //! the host takes. There are two better ways, and the report's `timing` names the way that was used.
@@ -24,11 +24,11 @@
 //! offset. Half the distance between the bounds is reported as the uncertainty of every time. Durations do not depend
 //! on the offset.
 //!
-//! **Attribution.** After each node, the device's lane notes how many commands the recording has. A part of a
-//! submission belongs to the node that recorded the part's command. All parts of a node in one frame together are one
-//! time in the node's histogram. The device's time for uploads and downloads belongs to the transfers; the host's
-//! copies in and out of staging memory are not included. In the report, `gpu_ms` is the sum over the segments of a
-//! frame, and `gpu_busy` is the share of the run in which the device worked.
+//! **Attribution.** After each node has recorded, the device's lane notes how many commands the recording has by then.
+//! A part of a submission belongs to the node that recorded the part's command. All parts of a node in one frame
+//! together are one time in the node's histogram. The device's time for uploads and downloads belongs to the transfers;
+//! the host's copies in and out of staging memory are not included. In the report, `gpu_ms` is the sum over the
+//! segments of a frame, and `gpu_busy` is the share of the run in which the device worked.
 //!
 //! Invariants: all buffers for timestamps are created with the player. A timed submission needs no extra submit or
 //! memory, and no extra pass except under [`Timed::Each`]. All reported times are between the submit and the moment
@@ -44,7 +44,7 @@ use crate::memory::StagingRing;
 const MAX_STAMPS: u32 = 256;
 const STAMP_BYTES: u64 = 8;
 
-/// Maximum drift between two clocks, in parts per million: a quartz clock drifts from the true time by at most 50.
+/// Maximum drift between two clocks, in parts per million: each quartz clock drifts from the true time by at most 50.
 const DRIFT_PPM: i64 = 100;
 
 /// Sampling intervals in submissions: short at first, so that short runs have a sample, and long later. Measured on
@@ -205,7 +205,7 @@ impl Clocks {
         let own = (submitted - first, noticed - last);
         let drift = (noticed - self.at_ns).max(0) / 1_000_000 * DRIFT_PPM;
         let both = self.bounds.map_or(own, |(low, high)| (own.0.max(low - drift), own.1.min(high + drift)));
-        // Bounds that contradict each other mean that the clock was reset, so the earlier bounds are worthless.
+        // Bounds that contradict each other mean that a clock was reset, so the earlier bounds are worthless.
         let (low, high) = if both.0 <= both.1 { both } else { own };
         (self.bounds, self.at_ns) = (Some((low, high)), noticed);
         let wide = (high - low).max(0);
@@ -275,7 +275,7 @@ impl Timer {
         }
     }
 
-    /// Sends the claimed slot after its submission. Returns whether a slot was claimed.
+    /// Requests the timestamps of the claimed slot after its submission. Returns whether a slot was claimed.
     pub(crate) fn send(&mut self, calls: &Calls, submission: u64) -> bool {
         let Some(at) = self.claimed.take() else { return false };
         let slot = &mut self.slots[at];

@@ -1,6 +1,6 @@
 //! A kernel's first run, on scratch memory, before the first frame.
 //!
-//! Drivers finish compilation at the first dispatch, which took 14 to 60 ms on llvmpipe. The first run here is one
+//! Drivers finish compilation at the first dispatch, and this took 14 to 60 ms on llvmpipe. The first run here is one
 //! workgroup with all parameters zero, so that the kernel sees a size of zero and ends at its bounds check. The results
 //! are ignored.
 //!
@@ -26,7 +26,7 @@ pub(crate) const COMPILING: std::time::Duration = std::time::Duration::from_secs
 #[cfg(not(target_arch = "wasm32"))]
 const STACK_BYTES: usize = 16 << 20;
 
-/// Runs a kernel once. If the platform can wait, waits for the end of the run, at most for the device's time limit plus
+/// Runs a kernel once. Except on the web, waits for the end of the run, at most for the device's time limit plus
 /// [`COMPILING`].
 pub(crate) fn run_once(
     device: &Device,
@@ -62,7 +62,8 @@ pub(crate) fn run_once(
     }
 }
 
-/// Tries scratch sizes until the driver accepts a size. Returns whether the kernel ended in time.
+/// Runs a kernel with larger and larger scratch buffers until the driver accepts their size. Returns whether the kernel
+/// ended in time.
 fn try_sizes(device: &Device, kernel: &DeviceKernel, compiled: &CompiledPipeline) -> Result<bool, CompileError> {
     // `run_once` stops waiting a little earlier than this limit.
     let (calls, most) = (device.calls(), device.time_limit() + 2 * COMPILING);

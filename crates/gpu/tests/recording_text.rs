@@ -127,8 +127,8 @@ fn what_does_not_fit_is_refused_with_numbers_and_not_recorded() {
         "a copy from 1#1 to itself; devices refuse such a copy, so copy through another buffer",
         "invert binds 2 buffers and was given 1",
         "invert takes 16 bytes of parameters and was given 12",
-        "invert writes 1#1 and binds it twice; devices refuse that, so lend another buffer",
-        "invert was dispatched over [1, 0, 1] workgroups; leave it out",
+        "invert writes 1#1 and binds it twice; devices refuse that, so use another buffer",
+        "invert was dispatched over [1, 0, 1] workgroups; leave the dispatch out",
     ];
     assert_eq!(said, expected);
     assert!(recording.is_empty() && a.is_sole());

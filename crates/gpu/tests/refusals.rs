@@ -97,8 +97,8 @@ fn parameters_that_no_device_takes_are_refused_with_numbers() {
     };
     assert_eq!(
         with(&[20]),
-        "shader invert has 1 parameter blocks with 20 bytes; it may have one block, whose size must be a multiple of \
-         16 bytes and at most 65536"
+        "shader invert has 1 parameter blocks with 20 bytes; a shader may have one block, whose size must be a \
+         multiple of 16 bytes and at most 65536"
     );
     assert!(with(&[16, 16]).contains("2 parameter blocks"));
     assert!(with(&[1 << 20]).contains("1048576 bytes"));

@@ -1,8 +1,9 @@
 //! Calibrations that are kept between runs.
 //!
-//! Each calibration is a file beside the list of adapters. The file records what the calibration depends on: adapter
-//! and driver, processor, threads, and vramp's version. A calibration that does not match this machine, or is not
-//! complete, is ignored without an error. A kept file is also a profile that `--profile` accepts.
+//! Each calibration is a file in the folder of the kept list of adapters. The file's first lines name what the figures
+//! depend on: vramp's version, whether vramp was a debug build, the processor, the number of threads, the adapter and
+//! the adapter's driver. A file that does not match this machine or is incomplete is ignored without an error. A kept
+//! file is also a profile that `--profile` accepts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use vramp_plan::Profile;
 
 use super::{cache_folder, kept};
 
-/// The first line. Files of another version are not read.
+/// The first line. A file with another first line is ignored.
 const FORM: &str = "# a calibration by vramp, form 1";
 /// The last line. If this line is missing, the file is not complete.
 const END: &str = "# end of the calibration";
@@ -25,13 +26,14 @@ const MAX_BYTES: u64 = 8 << 20;
 /// A calibration that matches this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibrated {
-    /// The figures. Plans call the figures `calibrated:` followed by the adapter's name.
+    /// The figures, under the name `calibrated:` followed by the adapter's name.
     pub profile: Profile,
     /// When the figures were measured.
     pub at: SystemTime,
 }
 
-/// The kept calibration of this machine's host with an adapter, or of the host alone; none if no calibration matches.
+/// The kept calibration of this machine's CPU and an adapter, or of the CPU alone if `adapter` is none. Returns none if
+/// no kept calibration matches.
 pub fn known(adapter: Option<&Adapter>) -> Option<Calibrated> {
     let facts = identity(adapter);
     read(&read_regular_text(&kept_at(&facts)?, MAX_BYTES).ok()?, &facts, &name_for(adapter))
@@ -43,8 +45,8 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     known(adapter).map_or_else(|| super::figures_of(adapter), |known| known.profile)
 }
 
-/// Keeps a calibration for later runs, and the host's part of the calibration for runs without a device. Returns the
-/// path of the file, or none if the cache cannot be written.
+/// Keeps a calibration for later runs. The CPU's part is also kept in a second file, for runs without a device. Returns
+/// the path of the first file, or none if the cache cannot be written.
 pub fn keep(profile: &Profile, adapter: Option<&Adapter>) -> Option<PathBuf> {
     if adapter.is_some() {
         let mut host = profile.clone();
@@ -54,12 +56,12 @@ pub fn keep(profile: &Profile, adapter: Option<&Adapter>) -> Option<PathBuf> {
     put(profile, &identity(adapter))
 }
 
-/// The name of an adapter's figures in plans.
+/// The name of an adapter's measured figures in plans.
 pub fn name_for(adapter: Option<&Adapter>) -> String {
     format!("calibrated:{}", adapter.map_or("cpu", |adapter| &adapter.name))
 }
 
-/// Number of threads that a run spreads rows over by default.
+/// The default number of threads among which a run divides the rows of a frame.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

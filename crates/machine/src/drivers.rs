@@ -1,7 +1,7 @@
 //! The folders and variables by which the Vulkan loader and GLVND find drivers on Linux.
 //!
 //! Only files are inspected; no driver is loaded or queried. The kept list of adapters and `vramp doctor` use the same
-//! search. The root of the file tree and the environment are parameters, so that tests can pass their own.
+//! search. The root of the file tree and the environment are parameters, so that tests can search a tree of their own.
 //!
 //! Missing folders, unreadable descriptions and missing libraries are results, not errors.
 
@@ -151,8 +151,8 @@ impl Drivers {
         Some(Driver { description, names, library })
     }
 
-    /// The path of a library that is named with a folder: an absolute path below the root, or a path relative to the
-    /// description.
+    /// The path of a library that is named with a folder. An absolute name is taken below the root, and a relative name
+    /// beside the description.
     fn beside(&self, description: &Path, named: &str) -> PathBuf {
         let beside = description.parent().unwrap_or(Path::new("/"));
         if Path::new(named).is_absolute() { self.at(named) } else { beside.join(named) }

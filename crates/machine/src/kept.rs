@@ -3,7 +3,7 @@
 //! Querying drivers takes 25 to 250 ms, so the list is kept, together with everything that the list depends on: driver
 //! files with size and modification time, environment variables that steer drivers, device nodes and the user's
 //! permission to open these nodes, and vramp's version. A list that does not match, or cannot be read, is not used. A
-//! cache that cannot be written is not an error. `plan` reads the list and never queries drivers.
+//! cache that cannot be written is not an error. `vramp plan` reads the list and never queries drivers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,13 +18,13 @@ use vramp_gpu::Adapter;
 
 use super::drivers::Drivers;
 
-/// Version of the file's layout. Other versions are not read.
+/// Version of the file's layout. A file of another version is not used.
 const FORM: u64 = 2;
 
 /// Maximum size of a cache file that is read.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Prefixes of variables that change which adapters answer.
+/// Prefixes of environment variables that change which adapters answer.
 const STEERING: [&str; 14] = [
     "VK_",
     "WGPU_",
@@ -135,8 +135,7 @@ fn stamp(path: &Path) -> Option<String> {
     Some(format!("{} {} {changed}", path.display(), found.len()))
 }
 
-/// Files that change when the system or its drivers are updated, for systems other than Linux, where the drivers come
-/// with the system.
+/// Files that change when the system or its drivers are updated, on systems other than Linux.
 fn system_files() -> Vec<PathBuf> {
     let windows = std::env::var_os("SystemRoot").map_or_else(|| PathBuf::from("C:\\Windows"), PathBuf::from);
     vec![

@@ -51,7 +51,7 @@ pub fn adapter(choice: &Choice) -> Result<Adapter, OpenError> {
     Ok(chosen(choice)?.adapter)
 }
 
-/// Like `adapter`, with the reason.
+/// Like `adapter`, with the reason for the choice.
 pub fn chosen(choice: &Choice) -> Result<Chosen, OpenError> {
     let remembered = known_adapters().and_then(|known| choice.chosen_of(&known).ok());
     remembered.map_or_else(|| choice.chosen_of(&list_adapters()), Ok)
@@ -70,8 +70,9 @@ pub fn figures_of(adapter: Option<&Adapter>) -> Profile {
     if let Some(bytes) = readings::host_memory_bytes() {
         profile.cpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the machine".to_owned()) };
     }
-    // The memory size of a class is an estimate, and must not refuse a pipeline that the adapter has memory for. For
-    // NVIDIA's adapters the estimate stays, because NVIDIA's library is too slow to be asked here.
+    // The memory size of a class is only an estimate. With the real size, no pipeline is refused that would fit the
+    // adapter's memory. For NVIDIA's adapters the estimate stays, because NVIDIA's library is too slow to be asked
+    // here.
     let readable = adapter.filter(|adapter| adapter.vendor != readings::NVIDIA);
     if let (Some(bytes), Some(gpu)) = (readable.and_then(memory_bytes), &mut profile.gpu) {
         gpu.memory_bytes = Figure { value: bytes as f64, origin: FigureOrigin::From("the adapter".to_owned()) };

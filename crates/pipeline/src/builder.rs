@@ -3,14 +3,14 @@
 //! The builder reads and checks the graph, chooses the profile, plans, opens the device if the plan needs one, and
 //! builds the engine.
 //!
-//! **Fallback to the CPU.** Without a device, everything runs on the CPU and the plan has a warning, provided that no
-//! option requires a device. The reason may be that no adapter exists, that no adapter matches the choice, or that the
-//! device cannot be opened. After a failure to open, the drivers are queried again, so that the next run does not rely
-//! on an outdated list of adapters.
+//! **Fallback to the CPU.** A device is missing if no adapter exists, if no adapter matches the choice, or if the
+//! device cannot be opened. Then everything runs on the CPU and the plan has a warning, unless an option requires a
+//! device, the choice names an adapter, or the caller set a profile. After a failure to open, the drivers are queried
+//! again, so that the next run does not rely on an outdated list of adapters.
 //!
-//! **A run does not overwrite its own files.** Entries declare which settings name files to read or write (`PathUse`).
-//! [`FileUse`] compares all these files by their identity on the disk. The builder makes this check before it opens a
-//! device or writes anything.
+//! **A run does not overwrite its own files.** Each handler's entry declares which settings name files to read or write
+//! (`PathUse`). [`FileUse`] finds out whether two of these settings name the same file on the disk. The builder makes
+//! this check before it opens a device or writes anything.
 //!
 //! Invariant: a device is opened only if the plan uses one, and never with [`RunOptions::only`] set to the CPU.
 
@@ -29,7 +29,8 @@ use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, T
 
 use super::{Error, Pipeline};
 
-/// The device's pool may exceed the planned memory by this much, because small buffers are not known when planning.
+/// By default, the device's pool may exceed the planned memory by this many bytes, because small buffers are not known
+/// when planning.
 const SPARE_BYTES: u64 = 1 << 30;
 
 /// Builder of a [`Pipeline`]. Functions of [`Pipeline`] create a builder, and [`PipelineBuilder::build`] makes the
@@ -149,7 +150,7 @@ impl PipelineBuilder {
         self
     }
 
-    /// Records the run on this timeline.
+    /// Records the events of the run on this timeline.
     #[must_use]
     pub fn trace(mut self, trace: &Trace) -> Self {
         self.trace = Some(trace.clone());
@@ -181,7 +182,7 @@ impl PipelineBuilder {
         registry.check(&spec).map_err(|error| Error::of_check(error, Some(source)))
     }
 
-    /// The registry with the kinds of this builder.
+    /// The registry together with the kinds that were registered on this builder.
     fn whole_registry(&self) -> Result<Registry, EntryError> {
         let mut registry = self.registry.clone();
         self.own.iter().try_for_each(|kind| registry.add_kind(kind.clone()))?;
@@ -193,8 +194,9 @@ impl PipelineBuilder {
         Ok(self.decided(&self.check()?)?.1)
     }
 
-    /// Plans, opens the device if the plan uses one, and builds the engine. If no device can be opened and no option
-    /// requires one, everything runs on the CPU, and the plan has a warning.
+    /// Plans, opens the device if the plan uses one, and builds the engine. If no device can be opened, everything runs
+    /// on the CPU and the plan has a warning, unless an option requires a device, the choice names an adapter, or the
+    /// caller set a profile.
     ///
     /// Fails before opening a device and before writing anything if the run would overwrite a file that the run reads,
     /// or write one file twice.
@@ -214,7 +216,7 @@ impl PipelineBuilder {
             let engine = self.engine(graph, &plan, &profile, None, None)?;
             return Ok(Pipeline::new(plan, None, engine, &self.options));
         }
-        // As for host memory, the default budget is a little more than planned.
+        // The default budget is higher than the planned memory, as it is for host memory.
         let spare = || plan.memory.gpu_bytes.saturating_add(SPARE_BYTES);
         let choice = self.choice.clone().budget_bytes(self.options.gpu_memory_bytes.unwrap_or_else(spare));
         match choice.open() {
@@ -235,9 +237,9 @@ impl PipelineBuilder {
         }
     }
 
-    /// The profile to plan with, and a warning if the adapter's readings are doubtful. The profile is the one that the
-    /// caller set, otherwise the calibrated profile of the adapter that would be opened, otherwise the profile of the
-    /// adapter's class.
+    /// The profile to plan with, and a warning if the adapter's readings are doubtful or there is no device. If the
+    /// caller set a profile, that profile is used. Otherwise the profile is that of the adapter that would be opened:
+    /// its calibration, or the profile of its class if the adapter is not calibrated.
     fn figures(&self) -> Result<(Profile, Option<String>), OpenError> {
         if let Some(profile) = &self.profile {
             return Ok((profile.clone(), None));
@@ -255,7 +257,8 @@ impl PipelineBuilder {
         }
     }
 
-    /// Whether an option requires a device, so that falling back to the CPU would be wrong.
+    /// Whether an option requires a device or the choice names an adapter. If so, the run does not fall back to the
+    /// CPU.
     fn insists(&self) -> bool {
         self.options.needs_device() || self.choice.names_one()
     }
@@ -309,10 +312,10 @@ impl PipelineBuilder {
     }
 
     /// The function that the engine calls when frames change their size. The function plans the graph with the new
-    /// size. Every handler stays in its current space, because its state and the waiting frames are in that space. Of
-    /// the new plan only the planned memory is used, to check that there is room; frames carry their own sizes. Inputs
-    /// that must have equal sizes may change one after the other, and until all inputs have changed there is no plan. A
-    /// missing plan is not an error, because the handler that joins the inputs checks each frame.
+    /// size. Every handler stays in its current space, because its state and the waiting frames are in that space. From
+    /// the new plan only the planned memory is used, to check that there is room. Handlers take the new size from the
+    /// frames. Inputs that must have equal sizes may change one after the other, and until all of them have changed no
+    /// plan is possible. This is not an error, because the handler that joins the inputs checks each frame.
     fn replan(&self, graph: &Graph, plan: &Plan, profile: &Profile) -> Replan {
         let (graph, profile) = (Mutex::new(graph.clone()), profile.clone());
         let written = plan.handlers.iter().filter(|handler| !handler.inserted);
@@ -350,7 +353,7 @@ mod tests {
     fn a_class_does_not_refuse_what_the_machine_can_hold() {
         let memory_bytes = machine::figures_of(None).cpu.memory_bytes.whole();
         let shipped = Profile::shipped("software").expect("it ships");
-        // One delay that holds half of the machine's memory, whatever memory the profile's class has.
+        // The delay holds half of the machine's memory, even if the profile's class has less memory.
         let frames = memory_bytes / 2 / (4096 * 2160 * 4);
         let text = format!("pattern size=4096x2160 ! delay {frames} ! null");
         let builder = Pipeline::parse(text).options(RunOptions::new().only(Space::Cpu));

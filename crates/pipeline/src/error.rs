@@ -1,6 +1,6 @@
 //! The error of [`Pipeline`](crate::Pipeline), from text to run.
 //!
-//! Each part of vramp has its own errors with their own messages; most variants only wrap such an error.
+//! Each part of vramp has its own error type with its own messages; most variants only wrap such an error.
 //!
 //! Invariant: `Debug` prints the same as `Display`, so that an error returned from `main` with `?` is readable.
 
@@ -36,7 +36,7 @@ pub enum Error {
     Prepare(#[from] PrepareError),
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("this pipeline has run already; build it again from its builder to run it once more")]
+    #[error("this pipeline has run already; to run it again, call `build` on its builder again")]
     HasRun,
     #[error("this pipeline has been stepped; step it to its end and call `finish`, or build it again to run it")]
     HasBegun,
@@ -70,7 +70,7 @@ impl Error {
     }
 }
 
-/// The text is not known here, so messages of mistakes do not quote the text.
+/// The conversion does not know the pipeline's text, so messages of mistakes do not quote the text.
 impl From<CheckError> for Error {
     fn from(error: CheckError) -> Error {
         Error::of_check(error, None)

@@ -21,7 +21,7 @@ pub enum Step {
     Moved,
     /// No frame is due before this time has passed.
     Wait(Duration),
-    /// The device has to finish something first; see [`Pipeline::wait_for_device`].
+    /// Nothing can run before the device has finished some work; see [`Pipeline::wait_for_device`].
     Stuck,
     /// The sources have ended, and all frames have reached the sinks.
     Over,
@@ -100,7 +100,7 @@ impl Pipeline {
         self.device.as_ref()
     }
 
-    /// Threads that rows on the CPU are spread over.
+    /// Number of threads among which the rows of a frame are divided on the CPU.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -126,10 +126,10 @@ impl Pipeline {
         Ok(self.unused()?.run(self.longest)?)
     }
 
-    /// Runs everything that can run now, on the caller's thread, for programs with their own loop, such as a window, a
-    /// game or a test. The first step starts every handler. After an error or [`Stopper::stop`], every step returns
-    /// [`Step::Over`]. After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once the
-    /// frames in flight have arrived.
+    /// Runs everything that can run now, on the caller's thread. This is for programs with their own loop, such as a
+    /// window, a game or a test. The first step starts every handler. After an error or [`Stopper::stop`], every step
+    /// returns [`Step::Over`]. After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once
+    /// the frames in flight have arrived.
     ///
     /// ```
     /// use vramp::prelude::*;
@@ -168,7 +168,8 @@ impl Pipeline {
         }
     }
 
-    /// Waits up to 2 ms for the device if the device has work in flight, for loops that have nothing else to do.
+    /// Waits up to 2 ms for the device if the device has work in flight. This is for loops that have nothing else to
+    /// do.
     pub fn wait_for_device(&mut self) {
         const MOMENT: Duration = Duration::from_millis(2);
         if let Some(engine) = &mut self.engine
@@ -189,7 +190,7 @@ impl Pipeline {
         }
     }
 
-    /// Returns the engine, for callers that step the engine with their own clock.
+    /// Returns the engine of a pipeline that has not begun, for callers that step the engine with their own clock.
     pub fn into_engine(mut self) -> Result<Engine, Error> {
         self.unused()
     }

@@ -1,8 +1,8 @@
 //! Choosing an adapter and opening it.
 //!
-//! A [`Choice`] may name an adapter (by backend, index, or part of its name) and has requirements (kind, minimum
-//! memory, maximum load). A named adapter is opened or refused; no other adapter is opened instead. An adapter that
-//! does not meet a requirement is passed over for the next adapter. Hardware is preferred to software. The result comes
+//! A [`Choice`] may name an adapter (by backend, index, or part of its name) and may have requirements (kind, minimum
+//! memory, maximum load). If an adapter is named, no other adapter is opened instead. An adapter that does not meet a
+//! requirement is passed over, and the next adapter is tried. Hardware is preferred to software. The result comes
 //! with the reason for the choice, in words ([`Chosen`], [`Device::why`]).
 //!
 //! If no adapter is left, the error lists what each adapter lacks. Falling back to the CPU is the caller's decision: a
@@ -64,7 +64,7 @@ pub struct Chosen {
     pub adapter: Adapter,
     /// The reason, in words.
     pub why: String,
-    /// Why a reading that met a requirement may be wrong; none without such doubts.
+    /// Why a reading that met a requirement may be wrong; none if no such reading is in doubt.
     pub doubt: Option<String>,
 }
 
@@ -169,7 +169,7 @@ impl Choice {
         self
     }
 
-    /// Where to write timestamps, as far as the device can. Defaults to after every command.
+    /// Where to write timestamps, as far as the device supports that. Defaults to after every command.
     #[must_use]
     pub fn stamps(mut self, places: StampPlaces) -> Self {
         self.stamps = places;
@@ -300,12 +300,12 @@ impl Choice {
                 "it is the only adapter: a software driver that runs on the CPU"
             }
             _ if others().next().is_none() => "it is the only adapter",
-            AdapterKind::Software => "no hardware adapter was found: it is a software driver that runs on the CPU",
+            AdapterKind::Software => "no hardware adapter was found; this is a software driver that runs on the CPU",
             kind if others().all(is_software) || kind == AdapterKind::Other => "hardware is preferred to software",
             AdapterKind::Discrete if others().all(|other| other.kind != AdapterKind::Discrete) => {
                 "it has its own memory, which is preferred to sharing the CPU's memory"
             }
-            _ => "it is the first in the list, which is in order of preference",
+            _ => "it is first in the list of adapters, which is sorted by preference",
         };
         reason.to_owned()
     }
@@ -488,7 +488,7 @@ mod tests {
         for (choice, all, words) in [
             (any(), vec![big.clone(), small.clone()], "has its own memory"),
             (any(), vec![big.clone(), cpu.clone()], "hardware is preferred to software"),
-            (any(), vec![small.clone(), small.clone()], "first in the list"),
+            (any(), vec![small.clone(), small.clone()], "first in the list of adapters"),
             (any(), vec![small.clone()], "it is the only adapter"),
             (any(), vec![cpu.clone()], "the only adapter: a software driver"),
             (any(), vec![cpu.clone(), cpu], "no hardware adapter"),
@@ -516,8 +516,8 @@ mod tests {
         let error = Choice::default().limits(LimitSet::Downlevel).limits_for(&poor, &own).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "0: poor (vulkan, other, 1): max_storage_buffers_per_shader_stage is 2, but 4 is required; open it with \
-             its own limits"
+            "0: poor (vulkan, other, 1): max_storage_buffers_per_shader_stage is 2, but 4 is required; open the \
+             adapter with its own limits"
         );
         assert!(Choice::default().limits_for(&poor, &own).is_ok());
     }

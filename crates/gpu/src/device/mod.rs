@@ -1,6 +1,6 @@
 //! An open device: its adapter, memory, kernels and counters, shared by everything that uses the device.
 //!
-//! Recordings are played by a [`Player`](crate::Player); every lane has its own player.
+//! A [`Player`](crate::Player) plays recordings on the device. A device may have several players.
 //!
 //! Invariant: after a loss, every operation that needs the device returns an error, and none panics.
 
@@ -98,7 +98,7 @@ impl Device {
         &self.inner.limits
     }
 
-    /// Whether a download maps the buffer itself, without a copy, if no handle outside the recording exists.
+    /// Whether a download can map the buffer itself instead of a copy, if no handle outside the recording exists.
     pub fn maps_directly(&self) -> bool {
         self.inner.maps_directly
     }
@@ -212,8 +212,8 @@ impl Device {
     // ---- kernels
 
     /// Compiles a shader and runs it once on scratch memory, because drivers finish compilation at the first dispatch
-    /// (14 to 60 ms on llvmpipe). A shader of the same content as a compiled shader is neither compiled nor run again.
-    /// Blocks; call this before the first frame or on another thread.
+    /// (14 to 60 ms on llvmpipe). A shader with the same content as a compiled shader is neither compiled nor run
+    /// again. Blocks; call this before the first frame or on another thread.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn prepare(&self, shader: &Shader) -> Result<DeviceKernel, CompileError> {
         crate::calls::now(self.prepare_async(shader))
@@ -234,7 +234,7 @@ impl Device {
         self.inner.pipelines.len()
     }
 
-    /// Drops the kernels without handles, and returns their number.
+    /// Drops the compiled kernels that have no handle outside the cache, and returns the number of dropped kernels.
     pub fn forget_unused_kernels(&self) -> usize {
         self.inner.pipelines.forget_unused()
     }

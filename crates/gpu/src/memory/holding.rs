@@ -30,7 +30,7 @@ pub struct PoolEntry {
     pub since_frame: u64,
     /// Number of handles.
     pub holders: usize,
-    /// The last note of the resource's holders ([`Pooled::note`](super::Pooled::note)); 0 without a note.
+    /// The last number that a holder noted ([`Pooled::note`](super::Pooled::note)); 0 without a note.
     pub note: u64,
     pub place: ResourceState,
 }
@@ -63,7 +63,8 @@ pub struct Statistics {
     /// Free resources.
     pub pooled: usize,
     pub pooled_bytes: u64,
-    /// Maximum of lent and waiting bytes together.
+    /// Maximum of the bytes held since the peak was restarted. Free bytes count only at the moments when a resource was
+    /// created.
     pub peak_bytes: u64,
     /// Requests served by a free resource.
     pub hits: u64,

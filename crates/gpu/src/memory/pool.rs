@@ -12,7 +12,8 @@
 //! therefore needs the memory of its largest size, not of all sizes.
 //!
 //! Invariants: a resource is never lent to two owners at once, nor while a submission still uses the resource. The
-//! bytes held never exceed the budget. Only free resources are dropped.
+//! bytes held never exceed the budget, which does not count adopted resources. Only free resources are dropped, and
+//! adopted resources that have lost their last handle.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -84,17 +85,18 @@ impl<T> std::fmt::Debug for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// An empty pool. Resources become free when `progress` has passed their last submission.
+    /// An empty pool. A returned resource can become free when `progress` has passed the last submission that uses it.
     pub fn new(rules: PoolRules, progress: SubmissionProgress) -> Self {
         Self { state: Arc::new(Mutex::new(PoolState::new(rules))), progress }
     }
 
-    /// Lends a resource of at least this size to `owner`. If `owner` had some of the free resources before, the pool
-    /// lends the last returned of those. Otherwise the pool lends the last returned of all free resources. If no
-    /// resource is free, the pool creates a resource. An owner that gets the same resource back can use the cached bind
-    /// groups of that resource again.
+    /// Lends a resource to `owner`, with this size rounded up to a multiple of [`SIZE_CLASS_BYTES`]. Only free
+    /// resources of exactly the rounded size are considered. If `owner` had some of these before, the pool lends the
+    /// last returned of those. Otherwise the pool lends the last returned of all. If no such resource is free, the pool
+    /// creates a resource. An owner that gets the same resource back can use the cached bind groups of that resource
+    /// again.
     ///
-    /// `make` gets the size to create, a multiple of [`SIZE_CLASS_BYTES`], and is called without the pool's lock.
+    /// `make` gets the rounded size, and is called without the pool's lock.
     pub fn lend<E>(
         &self,
         bytes: u64,
@@ -134,7 +136,8 @@ impl<T> Pool<T> {
         lock(&self.state).adopt(value, bytes, owner, &self.state)
     }
 
-    /// Frees the returned resources that are used by this submission or earlier submissions only.
+    /// Frees the returned resources that no submission after `submission` uses, as far as these submissions have
+    /// finished.
     pub fn reclaim(&self, submission: u64) {
         let mut dropped = Vec::new();
         lock(&self.state).reclaim(submission.min(self.progress.finished()), &mut dropped);
@@ -155,7 +158,7 @@ impl<T> Pool<T> {
         lock(&self.state).aim_bytes = bytes;
     }
 
-    /// Raises the aim by bytes that the plan could not know of.
+    /// Raises the aim by this many bytes, for memory that the plan could not foresee.
     pub fn allow(&self, bytes: u64) {
         let mut state = lock(&self.state);
         state.allowed_bytes = state.allowed_bytes.saturating_add(bytes);
@@ -179,7 +182,7 @@ impl<T> Pool<T> {
         lock(&self.state).statistics()
     }
 
-    /// Every resource and its state, in the order of lending.
+    /// Every resource and its state, sorted by the frame in which the resource was lent.
     pub fn ledger(&self) -> Vec<PoolEntry> {
         let mut rows = lock(&self.state).rows();
         rows.sort_by_key(|row| (row.since_frame, row.tag));
@@ -193,7 +196,7 @@ impl<T> Pool<T> {
         rows
     }
 
-    /// Number of dropped resources. While this number does not change, all known resources still exist.
+    /// Number of dropped resources. While this number does not change, no resource has disappeared.
     pub fn trimmed(&self) -> u64 {
         lock(&self.state).trimmed
     }

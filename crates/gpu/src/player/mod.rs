@@ -225,7 +225,7 @@ impl Player {
         self.make_room()
     }
 
-    /// Whether this submission was known to have finished at the last poll.
+    /// Whether this submission had finished at the last poll.
     pub fn has_finished(&self, submission: u64) -> bool {
         self.device.calls().progress.has_finished(submission)
     }
@@ -291,9 +291,9 @@ impl Player {
         self.groups.len()
     }
 
-    /// Removes finished submissions if the limit is reached. Memory returns to the pool here, at the same point of
-    /// every frame, and not whenever the device happens to finish. So the same buffers are bound together in every
-    /// frame, and their bind groups exist already.
+    /// Removes finished submissions if the limit is reached, and returns whether there is room for another. Memory
+    /// returns to the pool here, at the same point of every frame, and not whenever the device happens to finish. So
+    /// the same buffers are bound together in every frame, and their bind groups exist already.
     fn make_room(&mut self) -> Result<bool, PlayError> {
         while self.under_way.len() >= self.in_flight {
             let Some(oldest) = self.under_way.front().map(|one| one.submission) else { break };
@@ -311,7 +311,7 @@ impl Player {
         Ok(true)
     }
 
-    /// Fails if the oldest submission exceeds the time limit.
+    /// Fails if the oldest unfinished submission exceeds the time limit.
     #[cfg(not(target_arch = "wasm32"))]
     fn check_overdue(&self) -> Result<(), PlayError> {
         let unfinished = || self.under_way.iter().find(|one| !self.has_finished(one.submission));
@@ -369,7 +369,7 @@ impl Player {
         Ok(())
     }
 
-    /// Claims everything that a recording needs, or nothing.
+    /// Claims all slots that a recording needs, or none if one of them is not free.
     fn take_slots<H: HostSource>(&mut self, recording: &Recording<Buffer, H>) -> Result<Taken, PlayError> {
         let (mut params_bytes, mut upload_bytes, mut downloads) = (0, 0, false);
         for act in recording.commands() {

@@ -1,8 +1,8 @@
 //! The device work of one segment as plain data.
 //!
 //! A recording lists uploads, dispatches, copies (between buffers, and between buffers and textures) and downloads, and
-//! holds handles of all memory that these commands use. A recording does not touch a device, so a recording can be
-//! written, read and tested without a device.
+//! holds handles of all memory that these commands use. A recording is made without a device, so it can be written,
+//! read and tested on any machine.
 //!
 //! Invariants: every recorded command is valid. A dispatch has as many buffers as its kernel binds. A buffer that a
 //! dispatch writes is bound only once in that dispatch. No transfer exceeds the lent bytes. Recording a command
@@ -24,7 +24,7 @@ use crate::texture::Texture;
 /// Offsets and lengths of copies on a device must be multiples of this many bytes.
 pub(crate) const COPY_BYTES: u64 = 4;
 
-/// A source of host bytes that are read when they are staged.
+/// Host bytes that are read when a recording is staged.
 pub trait HostSource {
     fn len(&self) -> usize;
 
@@ -74,7 +74,7 @@ impl AsRef<[u8]> for HostBytes {
     }
 }
 
-/// Why something was not recorded.
+/// Why a command was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     #[error("{act} of {bytes} bytes at {offset} does not fit into {buffer}, which has {has_bytes} bytes")]
@@ -92,7 +92,7 @@ pub enum RecordError {
     WrongBuffers { kernel: Arc<str>, wants: usize, has: usize },
     #[error("{kernel} takes {wants_bytes} bytes of parameters and was given {has_bytes}")]
     WrongParams { kernel: Arc<str>, wants_bytes: usize, has_bytes: usize },
-    #[error("{kernel} writes {buffer} and binds it twice; devices refuse that, so lend another buffer")]
+    #[error("{kernel} writes {buffer} and binds it twice; devices refuse that, so use another buffer")]
     Aliased { kernel: Arc<str>, buffer: Tag },
     #[error("rows {rows:?} are not in the texture, which has {has} rows")]
     Rows { rows: Range<u32>, has: u32 },
@@ -101,7 +101,7 @@ pub enum RecordError {
          must start at a multiple of a texel's {texel_bytes} bytes"
     )]
     Pitch { row_bytes: u64, pitch_bytes: u64, offset: u64, texel_bytes: u64 },
-    #[error("{kernel} was dispatched over {grid:?} workgroups; leave it out")]
+    #[error("{kernel} was dispatched over {grid:?} workgroups; leave the dispatch out")]
     EmptyGrid { kernel: Arc<str>, grid: [u32; 3] },
 }
 
@@ -156,9 +156,10 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
     }
 
     /// Writes small data (tables, overlay images, the coverage of text) to the start of `to`. This call copies the
-    /// bytes, which then travel with the parameters, in the same staging memory and submit. The device writes the bytes
-    /// after earlier kernels have read the old content, because the queue runs in order: bind groups stay the same and
-    /// nothing waits. Writes do not count as uploads, because an upload is a frame.
+    /// bytes, which then travel with the parameters, in the same staging memory and submit. The queue runs in order, so
+    /// earlier kernels read the old content before the device writes the bytes. The same buffer can therefore be
+    /// written for every frame: nothing waits, and its bind groups stay valid. Writes do not count as uploads, because
+    /// the number of uploads is a number of frames.
     pub fn write(&mut self, to: &B, bytes: &[u8]) -> Result<(), RecordError> {
         fits("a write", to, 0, bytes.len() as u64)?;
         let start = self.params.len();
@@ -184,7 +185,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.dispatch_over(kernel, buffers.iter().map(|buffer| (*buffer, 0..buffer.bytes())), params, grid)
     }
 
-    /// Like `dispatch`, but the kernel sees only these parts of the buffers: `arrayLength` counts a part's bytes,
+    /// Like `dispatch`, but the kernel sees only these parts of the buffers: `arrayLength` is the length of the part,
     /// rounded up to whole words. A part must start at a multiple of
     /// [`storage_alignment`](crate::DeviceLimits::storage_alignment).
     pub fn dispatch_parts(
@@ -332,7 +333,7 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         }));
     }
 
-    /// Removes all downloads, for callers whose receiver no longer exists.
+    /// Removes all downloads, for a recording whose receiver of downloads no longer exists.
     pub fn forget_downloads(&mut self) {
         self.commands.retain(|act| !matches!(act, GpuCommand::Download { .. }));
     }

@@ -1,7 +1,7 @@
 //! The order in which a recording is played, so that its dispatches share as few passes as possible.
 //!
-//! Some transfers move to the front or the end. Results do not change: two commands that touch the same memory keep
-//! their order if at least one of the two writes that memory.
+//! Some transfers move to the front or the end. This does not change results: two commands that touch the same memory
+//! keep their order if at least one of the two writes that memory.
 
 use vramp_plan::Binding;
 
@@ -16,8 +16,8 @@ enum CommandPhase {
 }
 
 impl<B: Resource, H: HostSource> Recording<B, H> {
-    /// Fills `order` with the indices of the commands in play order. Uploads to memory that no earlier command touches
-    /// come first; downloads of memory that no later command writes come last.
+    /// Fills `order` with the indices of the commands in play order. First come uploads, writes and zeros to memory
+    /// that no earlier command of another kind touches. Downloads of memory that no later command writes come last.
     pub(crate) fn order(&self, order: &mut Vec<usize>) {
         order.clear();
         let count = self.commands.len();
@@ -40,16 +40,16 @@ impl<B: Resource, H: HostSource> Recording<B, H> {
         self.part(at) == CommandPhase::End
     }
 
-    /// Returns when a command is played. This function scans the other commands: a recording has only a few commands,
-    /// so the scan is cheaper than building a table.
+    /// The phase in which a command is played. This function scans the other commands, because a recording has only a
+    /// few commands, and the scan is cheaper than building a table.
     fn part(&self, at: usize) -> CommandPhase {
         match &self.commands[at] {
             GpuCommand::Upload { to: buffer, .. }
             | GpuCommand::Write { to: buffer, .. }
             | GpuCommand::Zero { buffer } => {
                 let id = buffer.tag().id;
-                // Earlier uploads to this memory can be skipped: an upload that stays in the middle has an earlier
-                // command that touches the memory, and this search finds that command too.
+                // Earlier uploads to this memory can be ignored. If such an upload stays in the middle, an even earlier
+                // command touches the memory, and this search finds that command too.
                 let blocked = self.commands[..at].iter().any(|act| !fills(act) && self.touches(act, id));
                 if blocked { CommandPhase::Middle } else { CommandPhase::Front }
             }

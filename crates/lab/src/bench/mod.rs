@@ -173,7 +173,7 @@ const LEAST_FRAMES: u64 = 16;
 /// More frames do not improve a measurement.
 const MOST_FRAMES: u64 = 20_000;
 
-/// One run. `frames` does not count the first frame.
+/// The result of one run. `frames` does not count the first frame.
 struct MeasuredRun {
     frames: u64,
     span: RunSpan,

@@ -1,7 +1,7 @@
 //! Fits the rate of one handler to a measured time.
 //!
-//! This module has no cost formulas of its own. The module asks the planner twice for the cost of the plan: once with a
-//! handler that costs nothing, and once with the handler at a known rate.
+//! This module has no cost formulas of its own. The module asks the planner twice for the cost of the plan: once as if
+//! the handler cost nothing, and once with a known rate for the handler.
 //!
 //! Invariant: with the fitted rate, the planner's cost of the measured pipeline is the measured time, as far as a
 //! single rate can explain the measured times.

@@ -32,16 +32,16 @@ impl LinearFit {
     }
 }
 
-/// The rate with the least relative error over all points. A point is a number of units of work and the time for this
-/// work.
+/// The rate, in million units a second, with the least relative error over all points. A point is a number of units of
+/// work and the time for this work in nanoseconds.
 pub(super) fn rate(points: &[(f64, f64)]) -> f64 {
     let logs = points.iter().map(|(units, ns)| (units.max(1e-3) / ns.max(LEAST_NS)).ln());
-    // One unit per nanosecond is a thousand million units a second.
+    // Rates are in million units a second, so one unit per nanosecond is a rate of 1,000.
     let mean = logs.sum::<f64>() / points.len().max(1) as f64;
     (mean.exp() * 1e3).clamp(1e-6, 1e12)
 }
 
-/// A measured figure, rounded for people.
+/// A measured figure, rounded to four digits.
 pub(super) fn measured(value: f64, how: &str) -> Figure {
     // No measured figure is precise to more than four digits.
     let digits = 4 - value.abs().log10().floor() as i32 - 1;
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn a_rate_lies_in_the_middle_of_what_was_seen() {
-        // One unit per nanosecond is a thousand million a second. An error by a factor of 4 weighs the same in either
-        // direction.
+        // One unit per nanosecond is a rate of 1,000 million units a second. An error by a factor of 4 weighs the same
+        // in either direction.
         assert!((rate(&[(1e6, 1e6)]) - 1e3).abs() < 1e-6);
         assert!((rate(&[(1e6, 4e6), (1e6, 0.25e6)]) - 1e3).abs() < 1e-6);
     }

@@ -2,11 +2,11 @@
 //!
 //! Every measured figure comes from pipelines of built-in handlers that run like any other pipeline: a solid image at
 //! several sizes (for calls, cache and memory of the CPU), chains of dispatches, both transfers, files, and every
-//! runnable handler with a kernel except `lut`, which needs a file. Handlers are measured on the CPU and on the GPU,
-//! each at two sizes. Each step measures the time of a whole pipeline. From the figures of earlier steps, the planner
-//! computes the cost of the parts that are known already, and the step subtracts this cost from the time. The rest is
-//! the cost of the part that the step measures. So the planner's cost of a measured pipeline equals the measured time.
-//! Figures that cannot be measured keep the value of the adapter's class and are marked as estimates.
+//! runnable handler with a kernel except `lut`, which needs a file. Every handler is measured at two sizes on the CPU,
+//! and at two sizes on the GPU. Each step measures the time of a whole pipeline. From the figures of earlier steps, the
+//! planner computes the cost of the parts that are known already, and the step subtracts this cost from the time. The
+//! rest is the cost of the part that the step measures. So the planner's cost of a measured pipeline equals the
+//! measured time. Figures that cannot be measured keep the value of the adapter's class and are marked as estimates.
 //!
 //! Time is wall time per frame of an unpaced run. The sink `stopwatch` takes this time from the quickest parts of the
 //! run, because other programs can only make a run slower. Before handlers are measured on the GPU, each class of
@@ -136,7 +136,7 @@ impl<'a> Calibration<'a> {
         Calibration { device, hear: Box::new(|_| {}), stop: Arc::default(), effort: THOROUGH, slowed: 1 }
     }
 
-    /// Calls a function with the progress before every step.
+    /// Sets a function that is called with the progress before every step.
     #[must_use]
     pub fn listener(mut self, hear: impl Fn(&CalibrationProgress) + 'a) -> Self {
         self.hear = Box::new(hear);

@@ -37,7 +37,7 @@ const FILTERS: [(&[&str], &[&str]); 15] = [
     (&["warp"], &["warp m=0.95,-0.2,12,0.2,0.95,-8"]),
     (&["waveform.luma"], &["waveform luma"]),
 ];
-/// Measured last, because a blur takes longest.
+/// Measured after the other filters, because a blur takes longest.
 const BLUR: (&[&str], &[&str]) = (&["blur"], &["blur sigma=2"]);
 const MIX: &str =
     "pattern kind=solid size=SIZE ! m.a ; pattern kind=solid size=SIZE ! m.b ; mix mode=MODE name=m ! null";
@@ -51,7 +51,7 @@ const MODES: [(&str, &str); 6] = [
     ("mix.screen", "screen"),
     ("mix.difference", "difference"),
 ];
-/// Conversions that represent all other conversions.
+/// The measured conversions, which represent all conversions.
 const CONVERSIONS: [(&str, &str); 4] = [
     ("convert.i420", "convert i420"),
     ("convert.nv12", "convert nv12"),
@@ -198,7 +198,7 @@ impl CalibrationStep {
     }
 }
 
-/// A solid image is one pass over memory and nothing else.
+/// Measures with solid images, because a solid image is one pass over memory and nothing else.
 fn host(timer: &PipelineTimer<'_>, profile: &mut Profile, stopped: &dyn Fn() -> bool) -> Result<(), CalibrateError> {
     let piece = TimedPiece::new(SOLID, Space::Cpu);
     let how = "a solid image is one pass over memory";

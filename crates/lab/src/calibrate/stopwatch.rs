@@ -29,14 +29,14 @@ static ENTRY: Entry = Entry {
     ..Entry::SINK
 };
 
-/// Only this many arrivals are recorded; later frames do not change the result.
+/// Maximum number of recorded arrivals; later frames do not change the result.
 const MOST: usize = 1 << 16;
 /// The intended length of a window: shorter than the time slice that a scheduler gives other programs.
 const WINDOW_NS: f64 = 1.5e6;
 /// Minimum number of frames in a window, because several frames are in flight on a device and may arrive together.
 const LEAST_WINDOW: usize = 6;
 
-/// The recorded times of the current run.
+/// The recorded times of the latest run.
 #[derive(Debug, Clone, Default)]
 pub struct Stopwatch {
     notes: Arc<Mutex<FrameTimes>>,

@@ -10,7 +10,7 @@ use super::stopwatch::Stopwatch;
 use super::{CalibrateError, Thoroughness};
 use vramp_pipeline::{Pipeline, PipelineBuilder};
 
-/// Times pipelines, and asks the planner for the cost of pipelines.
+/// Measures the time of pipelines, and asks the planner for their cost.
 pub(super) struct PipelineTimer<'a> {
     pub registry: &'a Registry,
     pub device: Option<&'a Device>,
@@ -88,8 +88,8 @@ impl PipelineTimer<'_> {
             let whole_ns = report.seconds * 1e9 / frames as f64;
             let ns = if piece.is_watched() { self.stopwatch.frame_ns().unwrap_or(whole_ns) } else { whole_ns };
             let is_long = ns * frames as f64 >= wanted_ns / 2.0 || frames >= piece.most_frames.min(MOST_FRAMES);
-            // The first run does not count and only shows how many frames are needed: drivers still compile during the
-            // first run, even if the same kernels ran before.
+            // The first run does not count, because drivers still compile during that run, even if the same kernels ran
+            // before. The run only shows how many frames are needed.
             if warm && is_long && frames >= least {
                 best = best.min(ns);
                 runs += 1;

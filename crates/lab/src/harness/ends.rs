@@ -107,7 +107,7 @@ impl Caught {
     }
 }
 
-/// Frames that wait between a pipeline and the test, by the name of the handler.
+/// Frames that wait between a pipeline and the test, by the name of the feed or catch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trays(Arc<Mutex<BTreeMap<String, VecDeque<Caught>>>>);
 
@@ -134,12 +134,13 @@ impl Trays {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<Caught>>> {
-        // Handlers can panic only outside the lock, so the tray has only whole frames.
+        // No handler can panic while it holds the lock, so the trays have only whole frames.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Adds both ends to a registry. Returns the trays of the pushed frames and the trays of the caught frames.
+/// Adds the kinds of both ends to a registry. Returns the trays of the pushed frames and the trays of the caught
+/// frames.
 pub(crate) fn add_ends(registry: &mut Registry) -> Result<(Trays, Trays), EntryError> {
     let (pushed, caught) = (Trays::default(), Trays::default());
     let from = pushed.clone();

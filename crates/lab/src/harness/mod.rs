@@ -1,9 +1,9 @@
 //! A test rig for handlers: a test pushes frames in, steps the clock, and looks at the frames that come out.
 //!
 //! The harness takes a piece of a pipeline, and puts a feed on every open input of the piece and a catch on every open
-//! output. Nothing else is faked: the piece is read, checked, planned and run like any other pipeline, but without
-//! threads and with a clock that moves only in [`Rig::step`]. A test therefore runs its handler as a pipeline would, in
-//! either space.
+//! output. Only optional inputs that the test does not declare stay open. Nothing else is faked: the piece is read,
+//! checked, planned and run like any other pipeline, but without threads and with a clock that moves only in
+//! [`Rig::step`]. A test therefore runs its handler as a pipeline would, in either space.
 //!
 //! Invariant: the same pushes and steps give the same frames, on every run and in either space.
 //!
@@ -66,7 +66,7 @@ pub enum HarnessError {
     /// The piece with both ends is not a valid graph.
     #[error(transparent)]
     Graph(#[from] CheckError),
-    /// One of the harness's own kinds could not be added.
+    /// One of the harness's own kinds of handlers could not be added to the registry.
     #[error(transparent)]
     Kind(#[from] EntryError),
     /// The pipeline could not be planned or prepared.
@@ -146,21 +146,21 @@ pub struct Harness<'a> {
 }
 
 impl<'a> Harness<'a> {
-    /// A rig for a handler, a chain or any piece of a pipeline, as text.
+    /// A rig for a piece of a pipeline, such as a handler or a chain, in text form.
     pub fn of(text: &'a str, registry: &'a Registry) -> Harness<'a> {
         Harness { text, registry, inputs: Vec::new(), space: Space::Cpu, device: None, fusion: true }
     }
 
-    /// Declares the frames of an open input, by `port` or `handler.port`. Required inputs that are not declared get the
-    /// stream of the first declared input, or frames of 64x48 if no input is declared. Optional inputs that are not
-    /// declared stay open.
+    /// Declares the frames of an open input, which is named by `port` or `handler.port`. Required inputs that are not
+    /// declared get the stream of the first declared input, or frames of 64x48 if no input is declared. Optional inputs
+    /// that are not declared stay open.
     #[must_use]
     pub fn input(mut self, port: impl Into<String>, stream: impl Into<Stream>) -> Self {
         self.inputs.push((port.into(), stream.into()));
         self
     }
 
-    /// Runs every handler in this space if the handler offers the space. Defaults to the CPU.
+    /// Runs every handler that offers this space in this space. Defaults to the CPU.
     #[must_use]
     pub fn on(mut self, space: Space) -> Self {
         self.space = space;
@@ -210,7 +210,8 @@ impl<'a> Harness<'a> {
         Ok(Rig::new(engine, plan, (inputs, outputs), (pushed, caught), rate))
     }
 
-    /// The piece with a feed before every open input and a catch after every open output.
+    /// The piece with a feed before every input that needs one ([`Harness::input`]) and a catch after every open
+    /// output.
     fn with_ends(&self, spec: &GraphSpec, catalog: &Catalog) -> Result<Ends, HarnessError> {
         let names = spec.names();
         let mut whole = GraphSpec::new();
@@ -297,7 +298,7 @@ fn ticks_per_frame(clock: Rate, own: Rate) -> Option<u32> {
 /// The default size of pushed frames: small, and with unequal sides.
 const SMALL: Size = Size { width: 64, height: 48 };
 
-/// The port at the end of a link: the named port, or the first port of the handler if the link names no port.
+/// The port at an end of a link: the named port, or the first port of the handler if the link names no port.
 fn port_of(end: &LinkEnd, catalog: &Catalog, spec: &GraphSpec, incoming: bool) -> String {
     let first = || {
         let fed = incoming || spec.links().iter().any(|link| link.to.handler == end.handler);

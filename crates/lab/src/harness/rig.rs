@@ -2,8 +2,8 @@
 //!
 //! [`Harness`](super::Harness) builds a rig.
 //!
-//! Invariant: a step returns only when the device is idle and nothing more can run at the current time. So nothing
-//! moves between two steps.
+//! Invariant: a step returns only when the device is idle and nothing more can run at the clock's current time. So
+//! nothing changes between two steps.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::{HarnessError, Stream};
 /// Maximum wait for a device. No work of a test takes this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An open port, and the name of the tray at its end.
+/// A port with a feed or a catch, and the name of the tray of that feed or catch.
 #[derive(Debug, Clone)]
 pub(super) struct OpenPort {
     pub(super) handler: String,
@@ -48,7 +48,7 @@ pub(super) fn find<'e>(ends: &'e [OpenPort], asked: &str, side: &'static str) ->
     }
 }
 
-/// A started piece of a pipeline, with a feed or a catch on every open port.
+/// A started piece of a pipeline between feeds and catches.
 pub struct Rig {
     engine: Engine,
     plan: Plan,
@@ -78,7 +78,7 @@ impl Rig {
         self.push_sized(port, size, bytes)
     }
 
-    /// Like [`Rig::push`], for a frame of another size than the first frame.
+    /// Like [`Rig::push`], for a frame whose size differs from the declared size.
     pub fn push_sized(&mut self, port: &str, size: Size, bytes: &[u8]) -> Result<(), HarnessError> {
         let end = find(&self.inputs, port, "input")?;
         let format = end.stream.format;
@@ -113,7 +113,7 @@ impl Rig {
         self.caught.take(&end.tray).ok_or_else(|| HarnessError::Nothing { port: end.name() })
     }
 
-    /// How many frames of an output were not pulled yet.
+    /// How many frames wait at an output to be pulled.
     pub fn waiting(&self, port: &str) -> Result<usize, HarnessError> {
         find(&self.outputs, port, "output").map(|end| self.caught.count(&end.tray))
     }
@@ -123,7 +123,7 @@ impl Rig {
         &self.plan
     }
 
-    /// The time that handlers see.
+    /// The time of the rig's clock, which handlers see.
     pub fn now(&self) -> Duration {
         self.now
     }
@@ -139,7 +139,7 @@ impl Rig {
         not_stopped.map_or(Ok(report), |failure| Err(HarnessError::Failed(failure)))
     }
 
-    /// Steps until nothing moves at the current time.
+    /// Steps the engine until nothing more can run at the clock's current time.
     fn settle(&mut self) -> Result<(), HarnessError> {
         let now = self.now;
         let (mut moved, mut idle) = (Instant::now(), false);

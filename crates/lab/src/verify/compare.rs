@@ -15,7 +15,7 @@ pub struct Difference {
     /// The number of the first frame that differs.
     pub frame: u64,
     pub found: Mismatch,
-    /// How many frames differ.
+    /// How many frames differ, including missing and surplus frames.
     pub frames: usize,
 }
 
@@ -77,9 +77,9 @@ impl fmt::Display for Difference {
                     found.0, found.1, expected.0, expected.1
                 )?;
             }
-            Mismatch::Count { expected, found } => write!(f, "{found} frames came instead of {expected}")?,
+            Mismatch::Count { expected, found } => write!(f, "the stream has {found} frames instead of {expected}")?,
         }
-        if self.frames > 1 { write!(f, ", in {} frames", self.frames) } else { Ok(()) }
+        if self.frames > 1 { write!(f, "; {} frames differ", self.frames) } else { Ok(()) }
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     fn missing_frames_and_other_numbers_are_differences_too() {
         let gray = |number| frame(number, Format::Gray8, &[0; 4]);
         let told = compare(&[gray(0), gray(1), gray(2)], &[gray(0)], 0).expect("two are missing").to_string();
-        assert_eq!(told, "frame 1, 1 frames came instead of 3, in 2 frames");
+        assert_eq!(told, "frame 1, the stream has 1 frames instead of 3; 2 frames differ");
         let told = compare(&[gray(0)], &[gray(5)], 0).expect("another number").to_string();
         assert_eq!(told, "frame 0, number 5 at 0 ns instead of number 0 at 0 ns");
     }

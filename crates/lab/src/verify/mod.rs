@@ -2,8 +2,8 @@
 //! GPU.
 //!
 //! The frames of every source are captured once. Sources and sinks are then replaced by stand-ins with the same
-//! entries, so that the plan is the same. The graph runs on nominal time, and its links drop no frames. So no sink
-//! writes anything, and results are repeatable. The reference is the unfused graph on the CPU. Three kinds of results
+//! entries, so that the plan is the same and no sink writes anything. The graph runs on nominal time, and its links
+//! drop no frames, so results are repeatable. The reference is the unfused graph on the CPU. Three kinds of results
 //! are compared with the reference:
 //!
 //! 1. the fused graph on the CPU, to the byte;
@@ -196,7 +196,8 @@ impl fmt::Display for Verified {
 pub fn verify(spec: &GraphSpec, registry: &Registry, options: &Options) -> Result<Verified, VerifyError> {
     let graph = registry.check(spec)?;
     check_all_run(&graph, registry)?;
-    // Only the links are taken from this plan. The links are the same on every machine with a device.
+    // Only the links and the inserted converters are taken from this plan. Both are the same on every machine with a
+    // device.
     let profile = Profile::shipped("integrated").expect("every class ships, tests/shipped.rs");
     let plan = Plan::decide(&graph, &profile, &RunOptions::new())?;
     let subject = Subject::capture(spec, &graph, plan, registry, options)?;

@@ -1,7 +1,7 @@
 //! Trials: runs of the same graph in different ways, with stand-ins for the graph's sources and sinks.
 //!
-//! Invariants: nothing outside the process is written, or read twice. Every trial has the same source frames, frame
-//! numbers and times.
+//! Invariants: nothing outside the process is written, and no source is read twice. Every trial has the same source
+//! frames, frame numbers and times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) struct Subject<'a> {
     graph: &'a Graph,
     spec: &'a GraphSpec,
     names: Vec<String>,
-    /// All links, including the links of inserted converters.
+    /// All handlers and links, including inserted converters and their links.
     pub(super) plan: Plan,
     registry: Registry,
     captured: Captured,
@@ -58,7 +58,7 @@ pub(super) struct Subject<'a> {
     pub(super) frames: u64,
 }
 
-/// The frames at the sinks and taps of a trial, by `handler.port`.
+/// The result of a trial. `frames` has the frames at the sinks and taps, by `handler.port`.
 pub(super) struct Tried {
     pub(super) frames: BTreeMap<String, Vec<Caught>>,
     pub(super) plan: Plan,
@@ -74,7 +74,7 @@ pub(super) struct TrialRun<'t> {
     pub(super) taps: TappedOutputs<'t>,
     pub(super) fusion: bool,
     pub(super) device: Option<&'t Device>,
-    /// The preferred space. Handlers that do not offer this space run in the other space.
+    /// The handlers that run on the device. All other handlers run on the CPU.
     pub(super) on: On<'t>,
 }
 
@@ -95,12 +95,12 @@ pub(super) enum On<'t> {
     Host,
     /// This handler, and handlers that run nowhere else.
     DeviceFor(&'t str),
-    /// Every handler that offers the device.
+    /// Every handler that offers the device and fits the device, except sinks.
     Device,
 }
 
 impl<'a> Subject<'a> {
-    /// Captures once the frames of every source that reads its frames from outside.
+    /// Captures, once, the frames of every source that reads its frames from outside the process.
     pub(super) fn capture(
         spec: &'a GraphSpec,
         graph: &'a Graph,
@@ -242,7 +242,8 @@ impl<'a> Subject<'a> {
             (id, false) => LinkEnd::from(id),
         };
         for link in self.plan.links.iter().filter(|link| kept.contains(&link.to.handler)) {
-            // No source in a trial is live, so every link waits. An explicit policy would prevent fusion.
+            // No source in a trial is live, so every link without a policy waits. An explicit policy would prevent
+            // fusion.
             spec.connect(end(link.from), end(link.to));
             let name = &self.plan.handlers[link.to.handler].name;
             if self.sinks().any(|sink| sink.name == *name) {
@@ -308,7 +309,7 @@ fn kept_off(graph: &Graph, device: &Device) -> Result<BTreeMap<String, String>, 
         .collect())
 }
 
-/// Whether a source reads its frames from outside instead of computing the frames.
+/// Whether a source reads its frames from outside the process instead of computing the frames.
 fn is_read(handler: &Handler) -> bool {
     let kernel = handler.kernel();
     handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)

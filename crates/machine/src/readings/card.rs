@@ -1,7 +1,7 @@
 //! Graphics cards in Linux's `/sys/class/drm`, and the card of an adapter.
 //!
-//! A card is found by the PCI address if the adapter's driver reports an address, and otherwise by vendor and device
-//! number. If several cards have the same numbers, no card is taken.
+//! If the adapter's driver reports a PCI address, the card is found by this address, and otherwise by vendor and device
+//! number. If several cards have these numbers, no card is taken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(super) fn of<'c>(adapter: &Adapter, cards: &'c [Card], root: &Path) -> Resul
     match (found.next(), found.next()) {
         (Some(card), None) => Ok(card),
         (Some(_), Some(_)) => {
-            Err(format!("several cards in {place} are {ids}, and the driver does not report which of them it uses"))
+            Err(format!("several cards in {place} are {ids}, and the adapter's driver reports no PCI address"))
         }
         (None, _) => Err(format!("no card in {place} is {ids}, and the adapter's driver reports no PCI address")),
     }

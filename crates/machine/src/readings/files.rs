@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Maximum number of bytes that are read. Such files are tiny, so the rest of a longer file is ignored.
+/// Maximum number of bytes that are read of a file. The rest of a longer file is ignored.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub(super) fn text(path: &Path) -> Result<String, String> {

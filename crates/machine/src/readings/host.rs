@@ -8,7 +8,7 @@ use vramp_gpu::{AdapterReading, Readout};
 
 use super::files;
 
-/// The host's memory. `because` is the reason why the adapter uses this memory. The load is left unavailable.
+/// A reading with the host's memory and without a load. `because` is the reason why the adapter uses this memory.
 pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
     let file = root.join("proc/meminfo");
     let from = format!("the host's memory, {}: {because}", file.display());
@@ -24,7 +24,7 @@ pub(super) fn memory(root: &Path, because: &str) -> AdapterReading {
     AdapterReading {
         memory_bytes: known(total),
         used_bytes: known(used),
-        load_percent: Readout::unavailable("it was not counted"),
+        load_percent: Readout::unavailable("the load was not measured"),
     }
 }
 
@@ -67,11 +67,14 @@ pub(super) fn load(
             let percent = 100.0 * (all - idle) as f32 / all as f32;
             Readout::is(
                 percent,
-                format!("the CPU's load over {:.1} s, /proc/stat: it computes on the CPU", took.as_secs_f32()),
+                format!(
+                    "the CPU's load over {:.1} s, /proc/stat: this adapter computes on the CPU",
+                    took.as_secs_f32()
+                ),
             )
         }
         (Some(Err(why)), _) | (_, Some(Err(why))) => Readout::unavailable(why.as_str()),
-        _ => Readout::unavailable("it was not counted"),
+        _ => Readout::unavailable("the load was not measured"),
     }
 }
 

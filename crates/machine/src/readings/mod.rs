@@ -4,15 +4,15 @@
 //!
 //! - NVIDIA's driver: memory and load from NVIDIA's management library, which is loaded when a reading is taken
 //!   (feature `nvml`, on by default).
-//! - `amdgpu`: memory from `mem_info_vram_*`, and for chips that share memory `mem_info_gtt_*` too; load from
-//!   `gpu_busy_percent`.
+//! - `amdgpu`: memory from `mem_info_vram_*`, and also from `mem_info_gtt_*` for chips that share the host's memory;
+//!   load from `gpu_busy_percent`.
 //! - `i915`, `xe` and other DRM drivers: memory from `lmem_total_bytes` or `tile*/physical_vram_size_bytes`, or the
 //!   host's memory for chips that share the host's memory; load of the busiest engine from `drm-engine-*` or
 //!   `drm-cycles-*` of all processes, read twice.
 //! - Software: memory of the host from `/proc/meminfo`; load of the CPU from `/proc/stat`, read twice.
 //!
 //! Memory and load are read on Linux, and on Windows for NVIDIA's cards. Nothing is cached. For a value that cannot be
-//! read, the result is a reason that names the file, never a guess and never zero.
+//! read, the result is a reason, never a guess and never zero.
 
 mod amd;
 mod card;
@@ -40,7 +40,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) const NVIDIA: u32 = 0x10de;
 
-/// Reads adapters, on this machine or from a file tree.
+/// Reads the memory and the load of adapters, on this machine or from a file tree.
 #[derive(Clone)]
 pub struct Readings {
     root: PathBuf,
@@ -56,7 +56,7 @@ impl fmt::Debug for Readings {
 
 /// The host's memory; none on systems other than Linux.
 pub(crate) fn host_memory_bytes() -> Option<u64> {
-    host::memory(std::path::Path::new("/"), "it is the host").memory_bytes.value()
+    host::memory(std::path::Path::new("/"), "this is the host").memory_bytes.value()
 }
 
 impl Readings {
@@ -103,7 +103,7 @@ impl Readings {
         let read = |(adapter, source): (&Adapter, &ReadingSource)| match source {
             ReadingSource::Host => AdapterReading {
                 load_percent: host::load(before.0.as_ref(), after.0.as_ref(), took),
-                ..host::memory(&self.root, "it computes on the CPU")
+                ..host::memory(&self.root, "this adapter computes on the CPU")
             },
             ReadingSource::Card(card) if card.driver == amd::DRIVER => amd::read(card, adapter.kind),
             ReadingSource::Card(card) => self.counting(card, adapter, before.1.as_ref(), after.1.as_ref(), took),
@@ -117,13 +117,13 @@ impl Readings {
     fn source<'c>(&self, adapter: &Adapter, cards: &'c Result<Vec<Card>, String>) -> ReadingSource<'c> {
         let has_files = cfg!(target_os = "linux") || !self.is_this_machine;
         if adapter.kind == AdapterKind::Software {
-            let elsewhere = "it computes on the CPU, and vramp reads the CPU's memory and load on Linux only";
+            let elsewhere = "this adapter computes on the CPU, whose memory and load vramp reads only on Linux";
             return if has_files { ReadingSource::Host } else { ReadingSource::Unavailable(elsewhere.into()) };
         }
         let card = match cards {
             Ok(cards) if has_files => card::of(adapter, cards, &self.root),
             Err(why) if has_files => Err(why.clone()),
-            _ => Err("vramp reads memory and load on Linux only, except those of NVIDIA's cards".to_owned()),
+            _ => Err("on systems other than Linux, vramp reads memory and load of NVIDIA's cards only".to_owned()),
         };
         match card {
             Ok(card) if card.driver != nvidia::DRIVER => ReadingSource::Card(card),
@@ -135,7 +135,7 @@ impl Readings {
         }
     }
 
-    /// Reads a card whose driver counts times and memory per process.
+    /// Reads a card whose driver reports engine times and memory use per process.
     fn counting(
         &self,
         card: &Card,
@@ -146,14 +146,18 @@ impl Readings {
     ) -> AdapterReading {
         let load_percent = match (before, after) {
             (Some(before), Some(after)) => after.load(before, card, took),
-            _ => Readout::unavailable("it was not counted"),
+            _ => Readout::unavailable("the load was not measured"),
         };
         let own = intel::memory(card);
         if own.is_none() && adapter.kind == AdapterKind::Integrated {
-            return AdapterReading { load_percent, ..host::memory(&self.root, "it shares the host's memory") };
+            return AdapterReading {
+                load_percent,
+                ..host::memory(&self.root, "this adapter shares the host's memory")
+            };
         }
-        let seen = || after.map_or_else(|| Readout::unavailable("it was not counted"), |usage| usage.own_memory(card));
-        let unknown = || format!("{} reports the size of its memory in no file", card.driver);
+        let seen =
+            || after.map_or_else(|| Readout::unavailable("the use was not measured"), |usage| usage.own_memory(card));
+        let unknown = || format!("{} does not report the size of the card's memory in any file", card.driver);
         let (memory_bytes, used_bytes) = own.unwrap_or_else(|| (Readout::unavailable(unknown()), None));
         AdapterReading { memory_bytes, used_bytes: used_bytes.unwrap_or_else(seen), load_percent }
     }

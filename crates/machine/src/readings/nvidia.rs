@@ -31,7 +31,7 @@ pub(super) fn read(adapter: &Adapter) -> AdapterReading {
         let one = if found.len() == 1 { found.pop() } else { None };
         one.ok_or_else(|| {
             format!(
-                "{} of {count} cards in NVIDIA's library match, and the driver does not report which of them it uses",
+                "{} of {count} cards in NVIDIA's library match, so it is unknown which card this adapter is",
                 found.len()
             )
         })

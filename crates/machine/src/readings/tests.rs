@@ -230,7 +230,7 @@ mod counted {
         assert!(reading.load_percent.from().unwrap().contains("engine `render`"));
         assert_eq!(reading.load_percent.why(), None, "every process could be inspected");
         assert_eq!(reading.used_bytes.value(), Some(4 << 20));
-        assert!(why(&reading.memory_bytes).contains("i915 reports the size of its memory in no file"));
+        assert!(why(&reading.memory_bytes).contains("i915 does not report the size of the card's memory in any file"));
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod counted {
         let reading = read(&tree, &intel(AdapterKind::Discrete), move || later.client(10, &xe(1_500, 901_000)));
         assert_eq!(reading.load_percent.value(), Some(50.0), "{reading:?}");
         assert_eq!(reading.memory_bytes.value(), Some(16 << 30));
-        assert!(why(&reading.used_bytes).contains("reports no memory of its own"));
+        assert!(why(&reading.used_bytes).contains("does not report the use of the card's own memory"));
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod counted {
         assert!(reading.load_percent.from().unwrap().contains("no process has the card open"));
         tree.client(10, "pos: 0\nflags: 02\n");
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
-        assert!(why(&reading.load_percent).contains("i915 does not report its load in"), "{reading:?}");
+        assert!(why(&reading.load_percent).contains("i915 does not report the card's load"), "{reading:?}");
         tree.client(10, &format!("drm-driver: i915\ndrm-pdev: {PCI}\ndrm-engine-render: lots\nnonsense\ndrm-\n"));
         let reading = read(&tree, &intel(AdapterKind::Discrete), || {});
         assert!(why(&reading.load_percent).contains("reports no engine times"), "{reading:?}");

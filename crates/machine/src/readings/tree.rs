@@ -19,11 +19,12 @@ impl FileTree {
 
     pub(crate) fn file(&self, path: &str, content: &str) {
         let path = self.0.join(path);
-        fs::create_dir_all(path.parent().expect("it is below the root")).expect("a folder for tests can be written");
+        fs::create_dir_all(path.parent().expect("the file is below the root"))
+            .expect("a folder for tests can be written");
         fs::write(path, content).expect("a folder for tests can be written");
     }
 
-    /// A process that has a card open as file 5, with the driver's `fdinfo`.
+    /// Adds a process that has a card open as file 5. `about` is the driver's text in `fdinfo`.
     #[cfg(unix)]
     pub(crate) fn client(&self, process: u32, about: &str) {
         self.file(&format!("proc/{process}/fdinfo/5"), about);

@@ -1,10 +1,11 @@
-//! Engine times and memory that DRM drivers report for every process that has a card open (`/proc/*/fdinfo`).
+//! Engine times and memory use, which DRM drivers report for every open file of a card (`/proc/*/fdinfo`).
 //!
-//! These files do not have the size of a card's memory.
+//! The drivers do not report there how much memory a card has.
 //!
-//! An open file that several processes share counts once. Processes of other users cannot be inspected, only counted.
-//! If such hidden processes exist, every number is a lower bound and comes with a doubt. If, in addition, no visible
-//! process has the card open, the value is unavailable.
+//! If several processes share an open file, the file counts once. Without special rights, the processes of other users
+//! cannot be inspected, and only the number of these hidden processes is known. If there are hidden processes, every
+//! value is a lower bound and comes with a doubt. If, in addition, no visible process has the card open, the value is
+//! unavailable.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,18 +18,18 @@ use vramp_gpu::Readout;
 use super::card::Card;
 use super::files;
 
-/// All open cards at one moment.
+/// The open files of all cards at one moment.
 pub(super) struct Usage {
     clients: BTreeMap<String, Client>,
-    /// Number of processes that may not be inspected.
+    /// Number of processes that cannot be inspected.
     hidden: usize,
-    /// Number of open cards whose drivers report nothing.
+    /// Number of open files of cards for which the driver reports nothing.
     silent: usize,
     place: PathBuf,
     problem: Option<String>,
 }
 
-/// One open file of a card.
+/// An open file of a card, as the card's driver reports it.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Client {
     driver: String,
@@ -47,7 +48,7 @@ struct EngineUsage {
 }
 
 impl Usage {
-    /// Inspects every process that may be inspected.
+    /// Inspects all visible processes and counts the hidden processes.
     pub(super) fn now(root: &Path) -> Usage {
         let place = root.join("proc");
         let mut usage = Usage { clients: BTreeMap::new(), hidden: 0, silent: 0, place, problem: None };
@@ -66,7 +67,7 @@ impl Usage {
 
     /// The load of a card's busiest kind of engine since `before`.
     pub(super) fn load(&self, before: &Usage, card: &Card, took: Duration) -> Readout<f32> {
-        if let Some(why) = self.unseen(card, "its load") {
+        if let Some(why) = self.unseen(card, "the card's load") {
             return Readout::Unavailable(why);
         }
         let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
@@ -81,34 +82,38 @@ impl Usage {
         }
         let is_open = self.clients.values().any(|client| client.is_on(card));
         let busiest = shares.iter().max_by(|a, b| a.1.total_cmp(b.1));
-        let from = |what: &str| format!("{what} over {:.1} s, {}", took.as_secs_f32(), self.files());
+        let from = |what: &str| format!("{what}, measured for {:.1} s in {}", took.as_secs_f32(), self.files());
         match busiest {
             Some((engine, share)) => {
                 let percent = (100.0 * share).clamp(0.0, 100.0) as f32;
                 Readout::Is { value: percent, from: from(&format!("engine `{engine}`")), doubt: self.doubt() }
             }
             None if is_open => {
-                Readout::unavailable(format!("{} reports no engine times in {}", card.driver, self.files()))
+                Readout::unavailable(format!("{}: {} reports no engine times", self.files(), card.driver))
             }
             None => Readout::is(0.0, from("no process has the card open")),
         }
     }
 
-    /// The card's own memory that processes use.
+    /// How much of the card's own memory all processes together use.
     pub(super) fn own_memory(&self, card: &Card) -> Readout<u64> {
-        if let Some(why) = self.unseen(card, "how much of it is in use") {
+        if let Some(why) = self.unseen(card, "how much of the card's memory is in use") {
             return Readout::Unavailable(why);
         }
         let on_card: Vec<&Client> = self.clients.values().filter(|client| client.is_on(card)).collect();
         if !on_card.is_empty() && on_card.iter().all(|client| client.own_memory_bytes.is_empty()) {
-            return Readout::unavailable(format!("{} reports no memory of its own in {}", card.driver, self.files()));
+            return Readout::unavailable(format!(
+                "{}: {} does not report the use of the card's own memory",
+                self.files(),
+                card.driver
+            ));
         }
         let value = on_card.iter().flat_map(|client| client.own_memory_bytes.values()).sum();
         Readout::Is { value, from: self.files(), doubt: self.doubt() }
     }
 
-    /// The reason why nothing is known of a card, for example that no visible process has the card open but a hidden
-    /// process may; none if something is known.
+    /// The reason why `what` is unknown for a card; none if the visible processes are enough to know it. For example,
+    /// no visible process has the card open, but a hidden process may have the card open.
     fn unseen(&self, card: &Card, what: &str) -> Option<String> {
         if let Some(problem) = &self.problem {
             return Some(problem.clone());
@@ -117,12 +122,12 @@ impl Usage {
         if self.clients.values().any(|client| client.is_on(card)) {
             None
         } else if self.silent > 0 {
-            Some(format!("{} does not report {what} in {files}", card.driver))
+            Some(format!("{files}: {} does not report {what}", card.driver))
         } else if self.hidden > 0 {
             let hidden = self.hidden;
             Some(format!(
-                "no visible process has the card open, and {hidden} processes of other users may not be \
-                 inspected ({files})"
+                "no visible process has the card open, and {hidden} processes of other users cannot \
+                 be inspected ({files})"
             ))
         } else {
             None
@@ -131,7 +136,8 @@ impl Usage {
 
     fn doubt(&self) -> Option<String> {
         let hidden = self.hidden;
-        (hidden > 0).then(|| format!("{hidden} processes of other users may not be inspected, so it may be more"))
+        (hidden > 0)
+            .then(|| format!("{hidden} processes of other users cannot be inspected, so the real value may be higher"))
     }
 
     fn files(&self) -> String {
@@ -142,7 +148,7 @@ impl Usage {
         let open = match fs::read_dir(process.join("fd")) {
             Ok(open) => open,
             Err(error) => {
-                // A process that has ended in the meantime has nothing open.
+                // Any other error means that the process has ended in the meantime and has no file open.
                 self.hidden += usize::from(error.kind() == ErrorKind::PermissionDenied);
                 return;
             }
@@ -214,13 +220,14 @@ impl Client {
 }
 
 impl EngineUsage {
-    /// The share of the time since `then` in which the engine worked; none if the driver does not count engine times.
+    /// The share of the time since `then` in which the engine worked for this client; none if the driver does not
+    /// report engine times.
     fn share_since(self, then: EngineUsage, took: Duration, is_new: bool) -> Option<f64> {
         let capacity = self.capacity.unwrap_or(1).max(1) as f64;
         let share = match (self.busy_ns, self.cycles, self.all_cycles) {
             (Some(busy), _, _) => busy.saturating_sub(then.busy_ns.unwrap_or(0)) as f64 / took.as_nanos().max(1) as f64,
-            // The total counts from the card's start, so an engine time needs the difference of two readings. A new
-            // client has only one reading.
+            // The share is the growth of one counter divided by the growth of the other counter between two readings.
+            // For a new client there is only one reading.
             (None, Some(_), Some(_)) if is_new => 0.0,
             (None, Some(cycles), Some(all)) => {
                 let all = all.saturating_sub(then.all_cycles.unwrap_or(0));
@@ -269,10 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_may_not_be_inspected_make_a_number_doubtful() {
+    fn processes_that_cannot_be_inspected_make_a_number_doubtful() {
         let load = load(&usage(3, Some(0)), &usage(3, Some(50_000_000)));
         assert_eq!(load.value(), Some(50.0));
-        let doubt = "3 processes of other users may not be inspected, so it may be more";
+        let doubt = "3 processes of other users cannot be inspected, so the real value may be higher";
         assert_eq!(load.why(), Some(doubt));
     }
 
@@ -280,7 +287,7 @@ mod tests {
     fn if_no_process_is_visible_and_some_are_hidden_there_is_no_number() {
         let load = load(&usage(3, None), &usage(3, None));
         assert_eq!(load.value(), None);
-        assert!(load.why().unwrap().contains("3 processes of other users may not be inspected"), "{load:?}");
+        assert!(load.why().unwrap().contains("3 processes of other users cannot be inspected"), "{load:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Source pixels are not filtered before shrinking. The CPU computes the positions, which have 12 fraction bits and are
 //! within the source. Rows are mixed horizontally first and keep 7 fraction bits, 15 bits in total, so that the
 //! horizontal and the vertical mix are 16-bit multiplications. A result is rounded half up, and is within one level of
-//! exact arithmetic.
+//! the exact result.
 
 use vramp_plan::Size;
 
@@ -13,7 +13,7 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::bilinear::BilinearColumns;
 use crate::simd::{self, Level, Loop};
 
-/// Small data: the source position of each column, then of each row, with [`FRACTION_BITS`].
+/// Small data: the source position of each column, then of each row, with [`FRACTION_BITS`] fraction bits.
 pub static BILINEAR: Head = Head {
     name: "bilinear",
     wgsl: include_str!("bilinear.wgsl"),

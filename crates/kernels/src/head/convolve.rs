@@ -1,9 +1,9 @@
-//! `convolve`: a weighted sum of the square around each pixel, in fixed point.
+//! `convolve`: a weighted sum of the pixels in a square around each pixel, in fixed point.
 //!
 //! Weights that need few fraction bits are exact. Other weights are rounded so that their sum is the rounded sum of the
 //! exact weights, which changes a result by less than a level. Weights with which a result could overflow 32 bits are
-//! refused. Taps with weight 0 are left out. The caller divides the weights. Pixels beyond the border repeat the
-//! border. The centre's alpha is kept.
+//! refused. Taps with weight 0 are left out. A divisor must already be applied to the weights. Pixels beyond the
+//! border repeat the border. The centre's alpha is kept.
 
 use vramp_plan::Size;
 

@@ -21,8 +21,8 @@ use super::tokens::{WgslToken, WgslTokenKind};
 /// quarter of this, because a kernel contains four copies of the text's functions.
 ///
 /// Near this limit, on two busy cores, Mesa 22.3's software driver took 14 s to compile 600 statements `y = sin(y * a)`
-/// on four numbers, 6 s for 155 statements with `pow`, and 6 s for 7,000 statements with a multiplication and an
-/// addition.
+/// on vectors of four numbers, 6 s for 155 statements with `pow`, and 6 s for 7,000 statements with a multiplication
+/// and an addition.
 pub const MAX_OPERATIONS: u64 = 262_144;
 
 /// All functions of a text together may have this many times the operations that one function may have. The total is
@@ -30,7 +30,7 @@ pub const MAX_OPERATIONS: u64 = 262_144;
 /// next, had 8 million operations and took 0.8 GB.
 const ALL_TOGETHER: u64 = 16;
 
-/// The cost of a number in an array that is copied as a whole, relative to a number that is computed. This is a low
+/// The cost of copying a number as part of a whole array, relative to the cost of computing a number. This is a low
 /// guess: the driver did not finish two copies of 4,096 numbers within 60 s. How the driver's time grows with the
 /// number of copies was not measured.
 const COPIED: u64 = 16;
@@ -126,7 +126,7 @@ impl<'a> Constants<'a> {
 
     /// The number of values in one initialiser. In a constructor, each token counts as one value, or as the values of
     /// the constant that it names. Any other expression has at most as many values as a matrix, or as the constant at
-    /// its start if that has more.
+    /// the start of the expression if this constant has more values.
     fn values_of(&self, value: &[WgslToken<'a>], types: &BTreeSet<&'a str>) -> u64 {
         let Some(first) = value.iter().find(|token| token.text != "(") else { return 0 };
         let known = |token: &WgslToken<'_>| self.values.get(token.text).copied();

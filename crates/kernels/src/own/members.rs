@@ -1,7 +1,7 @@
 //! Settings: the members of a structure that a user's shader declares.
 //!
-//! This module defines the types a setting may have, its default, and its encoding as parameter words. A default fits
-//! its type, and a value takes exactly the words of its type.
+//! This module defines which types settings may have, how the text declares a default, and how values are encoded as
+//! parameter words. A default fits the type of its setting, and a value takes exactly the words of its type.
 
 use naga::{Module, ScalarKind, StructMember, Type, TypeInner, VectorSize};
 

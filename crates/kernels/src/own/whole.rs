@@ -1,8 +1,8 @@
 //! A user's whole kernel: `@compute @workgroup_size(8, 8) fn main`, with its bindings.
 //!
 //! This module checks the bindings, lays out the words of the uniform, and computes the grid of workgroups. The text is
-//! not changed, and its uniform replaces the composer's parameters. The output is cleared before each frame, because a
-//! kernel may not write every pixel.
+//! not changed, and the text's uniform replaces the composer's parameters. The output is cleared before each frame,
+//! because a kernel may not write every pixel.
 //!
 //! Invariants: a kernel has one input image, one output image and at most one uniform. `global_invocation_id.xy` is the
 //! position of the pixel, for any workgroup size.

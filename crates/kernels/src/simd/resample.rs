@@ -1,8 +1,8 @@
 //! The two passes of `resample` in vectors, for narrow weights: weighted sums whose taps have different positions for
 //! each pixel.
 //!
-//! The caller keeps the rows and computes the weights. Sums are exact, in 32 bits. The intermediate is signed and in
-//! the order of pixels.
+//! The caller keeps the rows and computes the weights. Sums are exact, in 32 bits. Intermediate values are signed, and
+//! are stored in the order of pixels.
 
 #![cfg_attr(
     target_arch = "x86_64",

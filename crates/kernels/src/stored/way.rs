@@ -110,8 +110,8 @@ pub(super) fn load_weights(siting: Siting) -> u32 {
     packed([across.near(), u.near(), v.near()].as_flattened(), 4)
 }
 
-/// The weights for storing, packed into one word with two bits each: four of columns, four of rows for u, four of rows
-/// for v.
+/// The weights for storing, packed into one word with two bits each: four weights for columns, four weights for rows of
+/// u, four weights for rows of v.
 pub(super) fn store_weights(siting: Siting) -> u32 {
     let (across, [u, v]) = Site::of(siting);
     packed([across.taps(), u.taps(), v.taps()].as_flattened(), 2)

@@ -327,7 +327,7 @@ impl Sizes<'_> {
         }
         let more = chain.len().saturating_sub(MOST_NAMED);
         chain.truncate(MOST_NAMED);
-        let more = if more == 0 { String::new() } else { format!(", and {more} more below") };
+        let more = if more == 0 { String::new() } else { format!(", and so on for {more} more functions") };
         let problem =
             format!("`{name}` has {} operations with all calls inlined; the limit is {}", size.operations, self.most);
         let help = if chain.is_empty() {
@@ -433,7 +433,8 @@ mod tests {
             error.help.as_deref(),
             Some(
                 "compilers inline every call, and `step11` calls `step10` 2 times, which calls `step9` 2 times, \
-                 which calls `step8` 2 times, which calls `step7` 2 times, which calls `step6` 2 times, and 6 more below; \
+                 which calls `step8` 2 times, which calls `step7` 2 times, which calls `step6` 2 times, \
+                 and so on for 6 more functions; \
                  write repeated calls as one call in a loop, or reuse the result of a call"
             )
         );

@@ -105,7 +105,7 @@ pub(super) fn of(
     Ok(found)
 }
 
-/// A member in the text, with the value of the comment `// = VALUE` that follows it.
+/// A member in the text. Its default is the value of a comment `// = VALUE` on the same line.
 struct MemberText<'a> {
     name: WgslToken<'a>,
     default: Option<&'a str>,

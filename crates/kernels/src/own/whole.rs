@@ -92,7 +92,7 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
     let [entry] = module.entry_points.as_slice() else {
         let names: Vec<&str> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
         let second = names.get(1).map_or(0, |name| place(name));
-        let problem = format!("it has {} entry points: {}; expected one", names.len(), names.join(", "));
+        let problem = format!("the text has {} entry points: {}; expected one", names.len(), names.join(", "));
         return Err(OwnError::at(text, second, problem));
     };
     if entry.stage != ShaderStage::Compute || entry.name != "main" {

@@ -81,8 +81,8 @@ struct KeyedPixels<'a> {
 const UNITS: f64 = 4_503_599_627_370_496.0;
 
 impl Loop for KeyedPixels<'_> {
-    /// Most pixels are either far from the key or very near to it, so roots are computed only for groups with a pixel
-    /// on the soft edge.
+    /// Most pixels are far from the key, so roots are computed only for groups that contain a pixel on the soft edge or
+    /// nearer to the key.
     #[inline(always)]
     fn run(self) {
         let KeyedPixels { pixels, chroma, gone, soft } = self;
@@ -118,7 +118,8 @@ impl Loop for KeyedPixels<'_> {
     }
 }
 
-/// A 32-bit float holds every sum of weights exactly, and a double every square.
+/// The squared distance between the chroma of a pixel and the key's chroma. A 32-bit float holds every weighted sum of
+/// levels exactly, and a double holds every square exactly.
 #[inline(always)]
 fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
     let levels = [word, word >> 8, word >> 16].map(|v| (v & 255).cast_signed() as f32);

@@ -10,9 +10,9 @@
 //! (420mpeg2), or on the left pixel with Cr on the first line of a pair and Cb on the second (420paldv, as mjpegtools
 //! and Xiph's tools define it). Reading interpolates bilinearly between these positions, with weights in quarters per
 //! axis. Storing takes the mean of an area of two by two pixels around the position. Along an axis, the weights are
-//! 1-2-1 if the position is on a pixel, and 2-2 if it is between two pixels. rgba8 frames keep the siting of their
-//! source, so that a stream is converted back to its original siting. 4:2:2 is always centred. Interlaced 4:2:0 is
-//! converted like progressive 4:2:0, and a note in the plan says so.
+//! 1-2-1 if the position is on a pixel, and 2-2 if the position is between two pixels. rgba8 frames keep the siting of
+//! their source, so that a stream is converted back to its original siting. 4:2:2 is always centred. Interlaced 4:2:0
+//! is converted like progressive 4:2:0, and a note in the plan says so.
 //!
 //! Reading sets alpha to 255, and storing drops alpha. gray8 is the luma of an image. The bytes that pad a row are
 //! zero.

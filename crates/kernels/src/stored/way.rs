@@ -149,8 +149,8 @@ impl YuvToRgb {
     }
 }
 
-/// Converts chroma in sixteenths of a level to its distance from the middle in 1/256 of a level, which needs all of
-/// sixteen bits.
+/// Converts chroma in sixteenths of a level to its distance from the middle in 1/256 of a level. The distance
+/// takes all sixteen bits.
 #[inline(always)]
 pub(crate) fn centred(level: u16) -> i16 {
     ((level << 4) ^ 0x8000).cast_signed()

@@ -29,7 +29,8 @@ pub(super) struct BoxHorizontalPass<'a, S> {
     pub(super) soon: &'a [u8],
 }
 
-/// The pass for at most 15 columns whose sums fit 16 bits. Returns false if there are more columns or larger sums.
+/// The pass for an odd number of columns from 3 to 15 whose sums fit 16 bits. In all other cases, computes nothing and
+/// returns false.
 pub(super) fn few(level: Level, along: &mut BoxHorizontalPass<'_, u16>) -> bool {
     let Some(divide) = Narrow::of(along.count) else { return false };
     match along.taps {

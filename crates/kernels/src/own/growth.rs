@@ -31,8 +31,8 @@ pub const MAX_OPERATIONS: u64 = 262_144;
 const ALL_TOGETHER: u64 = 16;
 
 /// The cost of copying a number as part of a whole array, relative to the cost of computing a number. This is a low
-/// guess: the driver did not finish two copies of 4,096 numbers within 60 s. How the driver's time grows with the
-/// number of copies was not measured.
+/// guess: the driver did not finish compiling two copies of 4,096 numbers within 60 s. How the driver's time grows with
+/// the number of copies was not measured.
 const COPIED: u64 = 16;
 
 /// Numbers in the largest matrix. Values with more numbers are arrays or structures.
@@ -202,7 +202,7 @@ fn weight(expression: &Expression) -> u64 {
 #[derive(Debug, Clone, Default)]
 struct Inlined {
     operations: u64,
-    /// The callee that contributes most operations, and the number of its calls.
+    /// The callee that contributes most operations, and the number of times that the function calls it.
     heaviest: Option<(Handle<Function>, u64)>,
 }
 

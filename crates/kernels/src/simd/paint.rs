@@ -33,8 +33,8 @@ pub(crate) enum ChromaRow<'a> {
     Firsts([&'a [u16]; 2]),
 }
 
-/// Computes whole vectors of pixels, from the left. Returns the number of pixels that were computed: an even number, or
-/// all.
+/// Computes whole vectors of pixels, from the left. Returns the number of pixels that were computed: none, all, or all
+/// but the last.
 pub(crate) fn paint(level: Level, up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,

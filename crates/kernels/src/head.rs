@@ -288,7 +288,8 @@ impl<'a> SourceRows<'a> {
         }
     }
 
-    /// Computes part of one row, from column `x` on. Functions are applied to that part only.
+    /// Computes part of one row, from column `x` on. If the format is rgba8, functions are applied to that part only.
+    /// Otherwise the whole row is computed.
     pub fn copy_part(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
         let part = x as usize..x as usize + to.len();
         if self.stored.is_some() {

@@ -95,7 +95,7 @@ const HOSTILE: &[(&str, i32, &str)] = &[
     ("syntax", 2, ":3:5: expected `;`, found \"return\""),
     ("texture", 2, ":3:23: `picture`: a binding of this kind is not supported"),
     ("twice_the_same", 2, ":1:4: `pixel` has two parameters of type `vec2u`"),
-    ("two_entries", 2, ":4:32: it has 2 entry points: main, other"),
+    ("two_entries", 2, ":4:32: the text has 2 entry points: main, other"),
     ("two_outputs", 2, "1 to read, 2 to write; expected one of each"),
     ("unclosed", 2, ":3:1: expected statement"),
     ("unknown_name", 2, ":3:20: no definition in scope for identifier: `brigtness`"),

@@ -167,7 +167,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Maximum number of parts. Further parts extend the last one.
+    /// Maximum number of parts. Further parts extend the last part.
     pub const MOST: usize = 4;
     pub const NONE: Spans = Spans { parts: [(0, 0); Spans::MOST], count: 0 };
 

@@ -1,5 +1,4 @@
-//! Heads: the part of a fused kernel that computes or reads the pixels, to which the kernel's pixel functions are
-//! applied.
+//! Heads: the part of a fused kernel that reads or computes pixels. Pixel functions may precede and follow the head.
 //!
 //! A head is described as data: its WGSL, its row loop and its inputs. A head computes pixels without a source
 //! (generator), or reads a source at the same position (load), at another position (gather) or around a position
@@ -20,9 +19,9 @@
 //!
 //! **Numbers.** Convolutions choose the number of fraction bits once, on the CPU: the smallest number with which all
 //! weights are exact, or else the largest number with which all weights fit 16 bits. Weights are rounded so that their
-//! sum is the rounded sum of the exact weights. Divisions for means are exact. Medians are sorting networks in which
-//! neighbouring pixels share common steps. Positions (`bilinear`, `warp`) are fixed-point numbers from tables that the
-//! CPU computes. The WGSL and its CPU twin therefore agree to the bit.
+//! sum is the rounded sum of the exact weights. Divisions for means are exact. Medians are computed by sorting
+//! networks, and neighbouring pixels share steps of a network. Positions (`bilinear`, `warp`) are fixed-point numbers
+//! from tables that the CPU computes. The WGSL and its CPU twin therefore agree to the bit.
 
 pub mod ball;
 pub mod bars;
@@ -177,7 +176,7 @@ pub(crate) struct ChangedRows {
     /// The cached rows, concatenated.
     pixels: Vec<Pixel>,
     pub(crate) between: Between,
-    /// A whole image for heads with random access. `is_placed` holds which rows of this image are valid.
+    /// A whole image for heads with random access. `is_placed` tells which rows of this image are valid.
     placed: Vec<Pixel>,
     is_placed: Vec<bool>,
 }
@@ -259,7 +258,7 @@ impl<'a> SourceRows<'a> {
         at
     }
 
-    /// Row `y` and the rows below it, at most as many as the cache holds. Below the image, the last row repeats.
+    /// `N` rows from row `y` down, where `N` is at most `ROWS_KEPT`. Below the image, the last row repeats.
     pub fn rows<const N: usize>(&mut self, y: u32) -> [&[Pixel]; N] {
         const { assert!(N <= ROWS_KEPT, "more rows than are kept at once") };
         let Some(picture) = self.picture else { return [&[]; N] };
@@ -289,7 +288,8 @@ impl<'a> SourceRows<'a> {
         }
     }
 
-    /// Computes part of one row, from column `x` on. Functions are applied to that part only.
+    /// Computes part of one row, from column `x` on. If the format is rgba8, functions are applied to that part only.
+    /// Otherwise the whole row is computed.
     pub fn copy_part(&mut self, y: u32, x: u32, to: &mut [Pixel]) {
         let part = x as usize..x as usize + to.len();
         if self.stored.is_some() {

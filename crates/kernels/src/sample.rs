@@ -1,7 +1,7 @@
-//! Samples: test parameters of a kernel, drawn by the kernel's own file.
+//! Samples: random test parameters of a kernel, from a function in the kernel's own file.
 //!
-//! The tests of twins, spans, bands, levels and allocations draw samples for every kernel in
-//! [`pixel::ALL`](crate::pixel::ALL) and [`head::ALL`](crate::head::ALL) and compare the results.
+//! The tests of twins, spans, bands, levels and allocations run every kernel in [`pixel::ALL`](crate::pixel::ALL) and
+//! [`head::ALL`](crate::head::ALL) with its samples and compare the results.
 //!
 //! Invariants: the same seed draws the same samples on every machine. A sample is valid for the size for which it was
 //! drawn.

@@ -16,7 +16,7 @@ use super::{KernelFrame, ParamPart};
 pub(super) struct ChainStep {
     pub(super) function: &'static PixelFn,
     pub(super) part: ParamPart,
-    /// Index of the function's extra input in [`KernelFrame::extra_inputs`]. `None` if the function has none.
+    /// Index of the function's extra input in [`KernelFrame::extra_inputs`]. `None` if the function has no extra input.
     pub(super) extra_input: Option<usize>,
 }
 

@@ -37,8 +37,8 @@ use crate::head::load_here::LOAD;
 use crate::own::OwnKernel;
 use crate::stored::{self, StoredFormat};
 
-/// A fused kernel: functions before the head, the head, functions after it. Its source and its output may be stored in
-/// another format than rgba8.
+/// A fused kernel: functions before the head, the head, functions after the head. The kernel's source and output may
+/// have another storage format than rgba8.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     pub head: &'static Head,

@@ -46,7 +46,7 @@ impl FrameParams {
         }
     }
 
-    /// Replaces the part's table by a table that equals the part's table followed by `table`.
+    /// Replaces the part's table by one table with the same effect as the part's table followed by `table`.
     pub fn fold(&mut self, part: ParamPart, table: &[u32]) {
         fold_words(&mut self.words[part.start..part.start + part.words], table);
     }

@@ -47,20 +47,20 @@ pub struct KernelFrame<'a> {
     /// First the images that the head reads besides its source, then the extra inputs of functions, in the order of the
     /// functions.
     pub extra_inputs: &'a [Picture<'a>],
-    /// Small data of all parts. One parameter word of each part is the offset of the part's small data.
+    /// Small data of all parts. If a part has small data, one of its parameter words is the offset of this data.
     pub small: &'a [u32],
     /// The parameter words, in the order of [`ParamLayout`](super::ParamLayout).
     pub words: &'a [u32],
 }
 
-/// Memory that a band needs from row to row. One scratch serves any sequence of programs. Keep it between frames: it
-/// grows to the size that the largest frame needs, and is then never reallocated.
+/// Memory that a band needs from row to row. One scratch serves any sequence of programs. Keep a scratch between
+/// frames: its memory grows to the size that the largest frame needs, and is then never reallocated.
 #[derive(Debug, Default)]
 pub struct RowScratch {
     kept: BandState,
     changed: ChangedRows,
-    /// Survey results: before [`RowProgram::conclude`], the results of the rows that were surveyed with this scratch,
-    /// and afterwards the results of the whole source.
+    /// Before [`RowProgram::conclude`], the sums over the rows that were surveyed with this scratch. Afterwards, the
+    /// survey results of the whole source.
     found: Vec<u32>,
     between: Between,
 }
@@ -98,7 +98,7 @@ impl RowProgram {
         self.survey_of_head().is_some()
     }
 
-    /// Surveys these rows of a frame's source. The results stay in the scratch.
+    /// Surveys these rows of a frame's source. The sums over these rows stay in the scratch.
     pub fn survey(&self, frame: &KernelFrame<'_>, rows: Range<u32>, scratch: &mut RowScratch) {
         let Some(survey) = self.survey_of_head() else { return };
         let RowScratch { changed, found, .. } = scratch;
@@ -111,7 +111,8 @@ impl RowProgram {
         }
     }
 
-    /// Adds up the survey results of the first `parts` scratches, and stores the total in all scratches.
+    /// Adds up the sums in the first `parts` scratches, computes the survey results of the whole source from the total,
+    /// and stores these results in all scratches.
     pub fn conclude(&self, frame: &KernelFrame<'_>, scratch: &mut [RowScratch], parts: usize) {
         let (Some(survey), Some((whole, others))) = (self.survey_of_head(), scratch.split_first_mut()) else { return };
         for part in others.iter().take(parts.saturating_sub(1)) {

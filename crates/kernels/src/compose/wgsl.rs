@@ -1,11 +1,11 @@
 //! The GPU side of a kernel: one WGSL text, composed of the texts of its parts.
 //!
 //! This module holds the prelude, the renaming that lets a function appear twice, the bindings and the entry point. It
-//! does not validate the text. The tests validate the texts of all kernels, and the device validates a text when it
-//! compiles it.
+//! does not validate the text. The tests validate the texts of all kernels, and the device validates each text that is
+//! compiled.
 //!
-//! The bindings of a pass are, as far as the pass uses them and in this order: the source, the first pass's
-//! intermediate, the head's other images, the functions' extra inputs, small data, the output, the parameters.
+//! The order of the bindings is: the source, the first pass's intermediate, the head's other images, the functions'
+//! extra inputs, small data, the output, the parameters. Inputs that a pass does not use have no binding.
 //!
 //! If the output is rgba8, each invocation writes as many neighbouring pixels as the variant specifies, or fewer if
 //! pixels are slow to compute. Otherwise, each invocation writes the bytes of a block of pixels. No two invocations
@@ -99,9 +99,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let size = SIZE;
     let count = u32(size.x) * u32(size.y);
     let first = ((group.y * groups.x + group.x) * WORKGROUPu + lane) * PIXELSu;
-    // One division serves all pixels of an invocation, and there is no loop, because software drivers divide one lane
-    // after another and keep masks for every loop. With four pixels per invocation, this reduced the CPU time of a demo
-    // frame of 640x480 from 9.6 to 7.4 ms.
+    // Only the position of an invocation's first pixel is computed by division, because software drivers divide one
+    // lane after another.
     let at0 = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
 EACH}
 ";
@@ -172,8 +171,9 @@ impl WgslText {
         self.bindings.push(binding);
     }
 
-    /// Declares the extra images of a head that reads several images, and `load_four`, which reads these images. One
-    /// call reads four pixels, because software drivers execute every case of the `switch` for every lane.
+    /// If the head reads several images, binds the images other than the source and declares `load_four`, which reads
+    /// pixels of any of the images. A call of `load_four` reads four pixels instead of one, because software drivers
+    /// execute every case of the `switch` for every lane.
     fn pictures(&mut self, recipe: &Recipe) {
         if !recipe.head.wgsl.contains("load_four(") {
             return;
@@ -238,7 +238,8 @@ impl WgslText {
     }
 }
 
-/// Makes all names that a text declares unique to this part.
+/// Appends `_index` to every name that a part's text declares, and to `side` and `small`, so that no two parts of a
+/// kernel declare the same name.
 fn own_names(wgsl: &str, index: usize) -> String {
     renamed(wgsl, &[declared_names(wgsl), vec!["side", "small"]].concat(), index)
 }
@@ -259,7 +260,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     }
     let before: &[_] = if pass.reads_source() { &recipe.before } else { &[] };
     let after: &[_] = if pass.is_first() { &[] } else { &recipe.after };
-    // Part 0 is the head. The functions before it follow, then the functions after it.
+    // Part 0 is the head. The next parts are the functions before the head, then the functions after the head.
     let functions = before.iter().zip(&layout.before).enumerate().map(|(i, (f, at))| (1 + i, f, *at));
     let later = 1 + recipe.before.len();
     let functions: Vec<_> =
@@ -304,8 +305,9 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         }
         text.parts += &(load + "    return c;\n}\n");
     }
-    // The WGSL of a head with two passes names the source and the intermediate. A pass declares a stub for each of the
-    // two that the pass does not read.
+    // The WGSL of a head with two passes calls `load` for the source and `kept` for the intermediate. Each pass must
+    // declare both functions: `kept` is a stub in the first pass, and `load` is a stub in a second pass that does not
+    // read the source.
     text.parts += match pass {
         WgslPass::First(_) => "fn kept(at: vec2<i32>) -> vec4<u32> { return vec4<u32>(0u); }\n",
         _ if !pass.reads_source() => "fn load(at: vec2<i32>) -> vec4<i32> { return vec4<i32>(0); }\n",
@@ -327,8 +329,8 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         return text.storing(stored, part, name, variant);
     }
     let size = if let WgslPass::First(first) = pass { size_of(first.over) } else { "frame_size()" };
-    // A body that reads many pixels is written once, in a loop. Drivers' compilers would take too long if the loop were
-    // unrolled.
+    // If a pixel may have thousands of taps, an invocation computes its pixels in a loop. Drivers' compilers would take
+    // too long if the loop were unrolled.
     let looped = matches!(
         pass,
         WgslPass::First(First { over: IntermediateExtent::Across, .. })
@@ -339,8 +341,9 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }
 }
 
-/// The entry point of a variant. An invocation computes its pixels one after another, in a loop if `looped` is set,
-/// otherwise unrolled.
+/// The entry point of a variant. An invocation computes its pixels one after another, in a loop if `looped` is set.
+/// Otherwise the calls are unrolled, because software drivers keep masks for every loop. With four pixels per
+/// invocation, a single division and no loop reduced the CPU time of a demo frame of 640x480 from 9.6 to 7.4 ms.
 fn entry(variant: Variant, looped: bool) -> String {
     let mut each = String::new();
     if looped {
@@ -376,7 +379,7 @@ fn declared_names(wgsl: &str) -> Vec<&str> {
     names
 }
 
-/// Appends `_index` to these names wherever they are whole words outside of comments.
+/// Appends `_index` to these names wherever they occur as whole words outside of comments.
 fn renamed(wgsl: &str, names: &[&str], index: usize) -> String {
     let mut out = String::with_capacity(wgsl.len() + 64);
     for line in wgsl.lines() {

@@ -29,7 +29,8 @@ pub fn pack(size: Size, rate: Rate, n: u64) -> [u32; 4] {
     [u32::from_le_bytes(background(rate, n)), u32::from_le_bytes(color(rate, n)), x, y]
 }
 
-/// Column and row of the disc's centre in frame number `n`: 400 and 300 pixels per second, reflected at the borders.
+/// Column and row of the disc's centre in frame number `n`. The disc moves by 400 pixels per second horizontally and by
+/// 300 pixels per second vertically, and is reflected at the borders.
 pub fn centre(size: Size, rate: Rate, n: u64) -> [u32; 2] {
     [along(size.width, 800, rate, n), along(size.height, 600, rate, n)]
 }
@@ -65,7 +66,7 @@ fn along(side: u32, speed: u128, rate: Rate, n: u64) -> u32 {
     RADIUS + (u.min(4 * way - u) / (2 * num)) as u32
 }
 
-/// A hue of 0..180 for the full circle, which advances by `speed` per second.
+/// A hue that advances by `speed` per second. The full circle of hues is 0..180.
 fn hue(speed: u128, rate: Rate, n: u64) -> u32 {
     (speed * u128::from(n) * u128::from(rate.den()) / u128::from(rate.num()) % 180) as u32
 }

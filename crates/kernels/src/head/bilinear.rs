@@ -3,7 +3,7 @@
 //! Source pixels are not filtered before shrinking. The CPU computes the positions, which have 12 fraction bits and are
 //! within the source. Rows are mixed horizontally first and keep 7 fraction bits, 15 bits in total, so that the
 //! horizontal and the vertical mix are 16-bit multiplications. A result is rounded half up, and is within one level of
-//! exact arithmetic.
+//! the exact result.
 
 use vramp_plan::Size;
 
@@ -13,7 +13,7 @@ use crate::sample::{Chance, KernelSample};
 use crate::simd::bilinear::BilinearColumns;
 use crate::simd::{self, Level, Loop};
 
-/// Small data: the source position of each column, then of each row, with [`FRACTION_BITS`].
+/// Small data: the source position of each column, then of each row, with [`FRACTION_BITS`] fraction bits.
 pub static BILINEAR: Head = Head {
     name: "bilinear",
     wgsl: include_str!("bilinear.wgsl"),
@@ -130,7 +130,7 @@ impl Scaled<'_> {
     }
 }
 
-/// The means of two pixels in each of two rows, rounded half up.
+/// Means of four pixels, two neighbours in each of two rows, rounded half up.
 pub(super) fn halve(level: Level, [top, bottom]: [&[Pixel]; 2], pixels: &mut [Pixel]) {
     let done = simd::bilinear::halve(level, top, bottom, pixels);
     level.run(Halved { top: &top[2 * done..], bottom: &bottom[2 * done..], pixels: &mut pixels[done..] });
@@ -164,14 +164,14 @@ fn weights(fraction: u32) -> u32 {
     (ONE - fraction) | (fraction << 16)
 }
 
-/// Describes the columns for vectors, in groups. The first word is 1. It is followed by the start of each group's
-/// window, the positions of each column's two neighbours in the window, and the weights of each column, twice. The last
-/// group is padded by repeating its last column. If neighbours are too far apart for a window, or the row is shorter
-/// than a window, the first word is 0 and nothing follows it.
+/// Describes the columns for vectors, in groups. The first word is 1. The next words are the start of each group's
+/// window, then the positions of each column's two neighbours in the window, then a word with the weights of each
+/// column, twice. The last group is padded by repeating its last column. If neighbours are too far apart for a window,
+/// or the row is shorter than a window, the first word is 0 and nothing follows it.
 fn prepare(level: Level, places: &[u32], width: u32, words: &mut [u32]) {
     words[0] = 0;
     let Some(group) = simd::bilinear::group(level).filter(|group| width as usize >= 2 * group) else { return };
-    // The left neighbour of the last column is the last pixel but one of the row.
+    // A left neighbour is at most the last pixel but one of the row, so that there is always a right neighbour.
     let left = |place: u32| (place >> FRACTION_BITS).min(width - 2);
     let window = |of: &[u32]| left(of[0]).min(width - 2 * group as u32);
     if !places.chunks(group).all(|of| left(of[of.len() - 1]) + 1 - window(of) < 2 * group as u32) {

@@ -27,7 +27,7 @@ pub static BLUR: Head = Head {
 /// The maximum number of taps along one axis.
 pub const MOST_TAPS: u32 = 1023;
 
-/// The default number of taps along one axis: six sigma plus one, rounded, and increased by one if it is even.
+/// The default number of taps along one axis: six sigma plus one, rounded, plus one more if the result is even.
 pub fn size_of(sigma: f64) -> u32 {
     (6.0 * sigma + 1.0).round() as u32 | 1
 }
@@ -266,10 +266,10 @@ impl Loop for BlurVerticalPass<'_> {
     }
 }
 
-/// Computes sums of 24 bits in 16-bit lanes, of which a vector has twice as many as 32-bit lanes. A sum is T = 256 U +
-/// L, where U is the weighted sum of the upper bytes and L that of the lower bytes. U and L fit 16 bits, because the
-/// weights have the sum 256. The loop computes U and the lower 16 bits of T, from which L follows. The result (T +
-/// 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
+/// Computes 24-bit sums with 16-bit lanes, because a vector has twice as many 16-bit lanes as 32-bit lanes. A sum is T
+/// = 256 U + L, where U is the weighted sum of the upper bytes and L the weighted sum of the lower bytes. U and L fit
+/// 16 bits, because the weights have the sum 256. The loop computes U and the lower 16 bits of T, from which L follows.
+/// The result (T + 2^15) / 2^16 is then (U + (L + 2^15) / 2^8) / 2^8.
 #[inline(always)]
 fn sum_group(ring: &[SumLanes], pairs: &[WeightedPair], middle: usize, centre: u16, group: usize) -> [u8; LANES] {
     let (mut upper, mut total) = ([0u16; LANES], [0u16; LANES]);

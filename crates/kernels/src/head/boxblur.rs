@@ -1,7 +1,7 @@
-//! `boxblur`: the mean of a square, from running sums.
+//! `boxblur`: the mean of the square of pixels around each pixel, from running sums.
 //!
-//! The mean is exact and rounded half up. Each band adds a row of the source once to the running sums, and subtracts it
-//! once. Pixels beyond the border repeat the border.
+//! The mean is exact and rounded half up. Within a band, each source row is added to the running sums once and
+//! subtracted once. Pixels beyond the border repeat the border.
 
 mod along;
 mod divide;
@@ -18,8 +18,8 @@ use crate::simd::ask_for;
 use along::BoxHorizontalPass;
 use down::Sum;
 
-/// Parameters: reach along a row, reach down a column, number of pixels in the square. The last three are for the GPU's
-/// division by the number of pixels: bits dropped from the sum, a factor, bits dropped from the product.
+/// Parameters: reach along a row, reach down a column, number of pixels in the square, and three numbers with which the
+/// GPU divides by the number of pixels: bits dropped from the sum, a factor, bits dropped from the product.
 pub static BOXBLUR: Head = Head {
     name: "boxblur",
     wgsl: include_str!("boxblur.wgsl"),
@@ -103,8 +103,8 @@ fn border<S: Sum>(sums: &mut [S], reach: usize, length: usize) {
     }
 }
 
-/// A small side, and a side of 257, 259 or the maximum. With sides above 257, a sum along a row takes two columns on
-/// the GPU.
+/// A small side, and a side of 257, 259 or the maximum. With sides above 257, a sum along a row takes two elements of
+/// the GPU's intermediate.
 fn samples(chance: &mut Chance, source: Size) -> Vec<KernelSample> {
     let sides = [chance.one_of(&[1, 3, 5, 9, 31]), chance.one_of(&[257, 259, MOST_SIDE])];
     sides.map(|side| KernelSample::new(source, &pack(side, source).expect("an odd side within the limit"))).to_vec()

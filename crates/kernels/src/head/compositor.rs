@@ -131,7 +131,8 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     let words_of_cells = small[..args.frame.words[0] as usize].as_chunks::<CELL_WORDS>().0;
     let cells = || words_of_cells.iter().take(MOST_PICTURES);
     let crosses = |cell: &[u32; CELL_WORDS]| (cell[1]..cell[1] + cell[3]).contains(&y);
-    // The cells that cross a row come from left to right, or from right to left over a cell that covers the whole row.
+    // The cells that cross a row are listed from left to right. In the layout `Pip`, they are listed from right to
+    // left, after the first cell, which covers the whole row.
     let covered = cells()
         .filter(|cell| crosses(cell))
         .fold(0, |covered, cell| if cell[0] <= covered { covered.max(cell[0] + cell[2]) } else { covered });

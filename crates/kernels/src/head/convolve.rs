@@ -1,9 +1,9 @@
-//! `convolve`: a weighted sum of the square around each pixel, in fixed point.
+//! `convolve`: a weighted sum of the pixels in a square around each pixel, in fixed point.
 //!
 //! Weights that need few fraction bits are exact. Other weights are rounded so that their sum is the rounded sum of the
 //! exact weights, which changes a result by less than a level. Weights with which a result could overflow 32 bits are
-//! refused. Taps with weight 0 are left out. The caller divides the weights. Pixels beyond the border repeat the
-//! border. The centre's alpha is kept.
+//! refused. Taps with weight 0 are left out. A divisor must already be applied to the weights. Pixels beyond the
+//! border repeat the border. The centre's alpha is kept.
 
 use vramp_plan::Size;
 
@@ -88,9 +88,9 @@ pub fn small(fixed: &FixedWeights) -> Vec<u32> {
     fixed.taps.iter().flat_map(words).map(i32::cast_unsigned).collect()
 }
 
-/// The number of fraction bits: the smallest with which all weights and the bias are exact. If there is no such number,
-/// the largest with which every weight fits 16 bits, because 16-bit numbers are multiplied fastest, but at least
-/// [`LEAST_BITS`].
+/// The number of fraction bits: the smallest number with which all weights and the bias are exact, provided that sums
+/// fit 32 bits. Otherwise, the largest number with which every weight fits 16 bits, because 16-bit numbers are
+/// multiplied fastest, but at least [`LEAST_BITS`]. Returns `None` if sums with [`LEAST_BITS`] do not fit 32 bits.
 fn bits(weights: &[f64], bias: f64) -> Option<u32> {
     let one = |bits: u32| f64::from(1 << bits);
     let sum: f64 = weights.iter().map(|weight| weight.abs()).sum();

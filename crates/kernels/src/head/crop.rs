@@ -1,7 +1,7 @@
-//! `crop`: a rectangle of the source, which has the size of the output.
+//! `crop`: a rectangle of the source. The rectangle has the size of the output.
 //!
 //! The caller of [`pack`] makes sure that the rectangle is within the source. Functions before the head are applied
-//! inside the rectangle only.
+//! only inside the rectangle, or, on the CPU, to whole source rows if the source's format is not rgba8.
 
 use vramp_plan::Size;
 

@@ -2,8 +2,8 @@
 //!
 //! Usually, rows are read directly from the image. If functions precede the head or the format is not rgba8, rows are
 //! copied into a ring, because they would otherwise be computed again for every output row. The ring holds as many rows
-//! as the stencil reads at once. A row must be taken once before it is read. Rows above the first and below the last
-//! repeat the border. Columns are not repeated.
+//! as the stencil reads at once. [`Lines::take`] must fetch a row before [`Lines::at`] can return the row. Rows above
+//! the first and below the last repeat the border. Columns are not repeated.
 
 use crate::head::SourceRows;
 use crate::picture::{Picture, Pixel};

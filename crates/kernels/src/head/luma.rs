@@ -38,8 +38,8 @@ fn add(args: &HeadArgs<'_>, row: &[Pixel], sums: &mut [u32]) {
     args.frame.level.run(Add { row, sums });
 }
 
-/// Turns sums into the last row that the curve covers, for an image of h rows: h - 1 - mean (h div 4 - 1) / 255, where
-/// the quotient is rounded half up.
+/// Turns the sum of each column into the last row that the curve covers in the column. For an image of h rows, this is
+/// row h - 1 - mean (h div 4 - 1) / 255, where the quotient is rounded half up.
 fn finish(args: &HeadArgs<'_>, sums: &mut [u32]) {
     let height = args.source.height;
     for sum in sums {

@@ -1,7 +1,7 @@
-//! `median3`: the median of nine values, channel by channel.
+//! `median3`: the median of a 3x3 window around each pixel, channel by channel.
 //!
-//! One output row is computed from three source rows, and two output rows at once from four. Pixels beyond the border
-//! repeat the border.
+//! Usually two output rows are computed at once, from four source rows. Otherwise one output row is computed from three
+//! source rows. Pixels beyond the border repeat the border.
 
 use vramp_plan::Size;
 
@@ -31,7 +31,7 @@ const CHUNK: usize = 512;
 /// prefetched at once.
 const AHEAD: usize = 3;
 
-/// `kept.bytes` holds source rows if functions precede the head.
+/// `kept.bytes` holds source rows if functions precede the head or the source's format is not rgba8.
 fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y: u32, pixels: &mut [Pixel]) {
     let mut lines = Lines::of(source, args.source, 4, &mut kept.bytes);
     let (upper, lower) = pixels.split_at_mut(args.source.width as usize);

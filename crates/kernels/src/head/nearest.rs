@@ -1,7 +1,7 @@
 //! `nearest`: scales the source to another size by taking the nearest source pixel.
 //!
-//! For a source of width W and an output of width w, column x comes from column (x W) div w, and rows likewise. The CPU
-//! computes these positions.
+//! For a source of width W and an output of width w, column x of the output comes from source column (x W) div w, and
+//! rows likewise. The CPU computes these positions.
 
 use vramp_plan::Size;
 

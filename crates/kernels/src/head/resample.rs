@@ -87,7 +87,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     let [of_columns, of_rows, flags, rows_at] = std::array::from_fn(|i| args.frame.words[i]);
     let level = args.frame.level;
     if flags & 4 != 0 {
-        // This gives exactly the same result, because a mean of two levels is exact between the passes.
+        // Means of four pixels are exactly the same result, because a mean of two levels is exact between the passes.
         return halve(level, source.rows(2 * y), pixels);
     }
     let values = pixels.as_flattened_mut();
@@ -138,7 +138,7 @@ fn row(args: &HeadArgs<'_>, source: &mut SourceRows<'_>, kept: &mut BandState, y
     }
 }
 
-/// The first pass in vectors, which read four pixels at a time. Near the end of rows, they read from padded copies.
+/// The first pass in vectors. Vectors read four pixels at a time, and read from padded copies near the end of rows.
 fn along(
     level: Level,
     rows: [&[Pixel]; AT_ONCE],
@@ -150,7 +150,7 @@ fn along(
     let read = 4 * words.div_ceil(2);
     let rows = rows.map(<[_]>::as_flattened);
     let width = rows[0].len() / 4;
-    // The number of columns is even, because two columns are stored at once.
+    // This number of columns is rounded down to an even number, because two columns are stored at once.
     let within = starts.partition_point(|start| *start as usize + read <= width) / 2 * 2;
     let (near, far) = starts.split_at(within);
     let (near_weights, far_weights) = weights.split_at(within * words);

@@ -1,6 +1,7 @@
 //! `rotate`: the source rotated clockwise by quarter turns. `warp` rotates by other angles.
 //!
-//! A source pixel is read once, and the functions before the head are applied to it once.
+//! Source pixels are read once, and the functions before the head are applied to them once. If the source's format is
+//! not rgba8, quarter turns do so once per band.
 
 use vramp_plan::Size;
 

@@ -41,7 +41,8 @@ const FRACTION_BITS: u32 = 14;
 const ONE: i32 = 1 << FRACTION_BITS;
 const HALF: i32 = ONE / 2;
 
-/// The small data for the map `back`, from an output of `size` to a source of `source`.
+/// The small data for `back`, which maps positions in an output of size `size` to positions in a source of size
+/// `source`.
 pub fn small(back: &Map, source: Size, size: Size) -> Vec<u32> {
     let along: [Vec<i64>; 2] = [back[0], back[3]].map(|by| (0..size.width).map(|x| fixed(by * f64::from(x))).collect());
     let columns = along[0].iter().zip(&along[1]).flat_map(|(x, y)| [low(*x), low(*y)]);

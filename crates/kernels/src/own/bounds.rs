@@ -1,4 +1,4 @@
-//! Bounds on the length and nesting of a text, checked before a compiler sees it.
+//! Bounds on the length and nesting of a text, checked before a compiler sees the text.
 //!
 //! Invariant: a text that passes needs at most [`STACK_BYTES`] of stack in naga, and does not exhaust the smaller stack
 //! of the driver's compiler. The compiler reports other errors in the text.

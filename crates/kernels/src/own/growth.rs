@@ -21,8 +21,8 @@ use super::tokens::{WgslToken, WgslTokenKind};
 /// quarter of this, because a kernel contains four copies of the text's functions.
 ///
 /// Near this limit, on two busy cores, Mesa 22.3's software driver took 14 s to compile 600 statements `y = sin(y * a)`
-/// on four numbers, 6 s for 155 statements with `pow`, and 6 s for 7,000 statements with a multiplication and an
-/// addition.
+/// on vectors of four numbers, 6 s for 155 statements with `pow`, and 6 s for 7,000 statements with a multiplication
+/// and an addition.
 pub const MAX_OPERATIONS: u64 = 262_144;
 
 /// All functions of a text together may have this many times the operations that one function may have. The total is
@@ -30,9 +30,9 @@ pub const MAX_OPERATIONS: u64 = 262_144;
 /// next, had 8 million operations and took 0.8 GB.
 const ALL_TOGETHER: u64 = 16;
 
-/// The cost of a number in an array that is copied as a whole, relative to a number that is computed. This is a low
-/// guess: the driver did not finish two copies of 4,096 numbers within 60 s. How the driver's time grows with the
-/// number of copies was not measured.
+/// The cost of copying a number as part of a whole array, relative to the cost of computing a number. This is a low
+/// guess: the driver did not finish compiling two copies of 4,096 numbers within 60 s. How the driver's time grows with
+/// the number of copies was not measured.
 const COPIED: u64 = 16;
 
 /// Numbers in the largest matrix. Values with more numbers are arrays or structures.
@@ -126,7 +126,7 @@ impl<'a> Constants<'a> {
 
     /// The number of values in one initialiser. In a constructor, each token counts as one value, or as the values of
     /// the constant that it names. Any other expression has at most as many values as a matrix, or as the constant at
-    /// its start if that has more.
+    /// the start of the expression if this constant has more values.
     fn values_of(&self, value: &[WgslToken<'a>], types: &BTreeSet<&'a str>) -> u64 {
         let Some(first) = value.iter().find(|token| token.text != "(") else { return 0 };
         let known = |token: &WgslToken<'_>| self.values.get(token.text).copied();
@@ -202,7 +202,7 @@ fn weight(expression: &Expression) -> u64 {
 #[derive(Debug, Clone, Default)]
 struct Inlined {
     operations: u64,
-    /// The callee that contributes most operations, and the number of its calls.
+    /// The callee that contributes most operations, and the number of times that the function calls it.
     heaviest: Option<(Handle<Function>, u64)>,
 }
 
@@ -327,7 +327,7 @@ impl Sizes<'_> {
         }
         let more = chain.len().saturating_sub(MOST_NAMED);
         chain.truncate(MOST_NAMED);
-        let more = if more == 0 { String::new() } else { format!(", and {more} more below") };
+        let more = if more == 0 { String::new() } else { format!(", and so on for {more} more functions") };
         let problem =
             format!("`{name}` has {} operations with all calls inlined; the limit is {}", size.operations, self.most);
         let help = if chain.is_empty() {
@@ -433,7 +433,8 @@ mod tests {
             error.help.as_deref(),
             Some(
                 "compilers inline every call, and `step11` calls `step10` 2 times, which calls `step9` 2 times, \
-                 which calls `step8` 2 times, which calls `step7` 2 times, which calls `step6` 2 times, and 6 more below; \
+                 which calls `step8` 2 times, which calls `step7` 2 times, which calls `step6` 2 times, \
+                 and so on for 6 more functions; \
                  write repeated calls as one call in a loop, or reuse the result of a call"
             )
         );

@@ -1,7 +1,7 @@
 //! Settings: the members of a structure that a user's shader declares.
 //!
-//! This module defines the types a setting may have, its default, and its encoding as parameter words. A default fits
-//! its type, and a value takes exactly the words of its type.
+//! This module defines which types settings may have, how the text declares a default, and how values are encoded as
+//! parameter words. A default fits the type of its setting, and a value takes exactly the words of its type.
 
 use naga::{Module, ScalarKind, StructMember, Type, TypeInner, VectorSize};
 
@@ -105,7 +105,7 @@ pub(super) fn of(
     Ok(found)
 }
 
-/// A member in the text, with the value of the comment `// = VALUE` that follows it.
+/// A member in the text. Its default is the value of a comment `// = VALUE` on the same line.
 struct MemberText<'a> {
     name: WgslToken<'a>,
     default: Option<&'a str>,

@@ -1,11 +1,12 @@
 //! Users' own shaders: a pixel function, which is fused like any other, or a whole kernel.
 //!
 //! This module reads untrusted text. It determines whether the text is a pixel function or a kernel, which settings and
-//! bindings the text declares and how much memory it needs. It then makes a kernel of the text. It reads no files and
-//! runs nothing.
+//! bindings the text declares and how much memory the text needs. It then makes a kernel of the text. The module reads
+//! no files and runs nothing.
 //!
-//! Invariants: for any text, the result is either a shader that compiles, or an error, which has a line number unless
-//! it concerns the whole text. No compiler receives a text that could exhaust the compiler's stack or memory:
+//! Invariants: for any text, the result is either a shader that compiles, or an error. An error has a line number
+//! unless the error concerns the whole text. No compiler receives a text that could exhaust the compiler's stack or
+//! memory:
 //!
 //! - Before naga sees the text, `bounds` limits length, nesting, expressions and declarations, because compilers
 //!   process these recursively. naga then runs on a thread with a large stack.

@@ -180,7 +180,7 @@ fn refuse_what_needs_a_kernel(
 ) -> Result<(), OwnError> {
     if let Some((_, name)) = names.iter().find(|(_, name)| name.text == "Frame") {
         let problem = "`Frame` is declared already: size, number and time of the frame";
-        return Err(OwnError::at(text, name.at, problem).help("remove this declaration, or rename it"));
+        return Err(OwnError::at(text, name.at, problem).help("remove or rename this declaration"));
     }
     let is_derivative = |word: &str| ["dpdx", "dpdy", "fwidth"].iter().any(|start| word.starts_with(start));
     match tokens.iter().find(|token| NOT_HERE.contains(&token.text) || is_derivative(token.text)) {

@@ -1,6 +1,7 @@
 //! A tokenizer for WGSL, with which declared names are found and renamed.
 //!
-//! It separates words, numbers, comments and signs, and does not interpret them. The concatenated tokens are the text.
+//! The tokenizer separates words, numbers, comments and signs, and does not interpret them. Concatenating all tokens
+//! gives the text again.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WgslTokenKind {
@@ -22,7 +23,7 @@ pub(super) struct WgslToken<'a> {
     pub(super) at: usize,
 }
 
-/// The character after every name that must become unique to a part. The part's index replaces it.
+/// The character after every name that must become unique to a part. `_` and the part's index replace this character.
 pub(super) const MARK: char = '\u{1}';
 
 /// Splits a text into tokens.

@@ -1,8 +1,8 @@
 //! A user's whole kernel: `@compute @workgroup_size(8, 8) fn main`, with its bindings.
 //!
 //! This module checks the bindings, lays out the words of the uniform, and computes the grid of workgroups. The text is
-//! not changed, and its uniform replaces the composer's parameters. The output is cleared before each frame, because a
-//! kernel may not write every pixel.
+//! not changed, and the text's uniform replaces the composer's parameters. The output is cleared before each frame,
+//! because a kernel may not write every pixel.
 //!
 //! Invariants: a kernel has one input image, one output image and at most one uniform. `global_invocation_id.xy` is the
 //! position of the pixel, for any workgroup size.
@@ -92,7 +92,7 @@ pub(super) fn read(text: &str, tokens: &[WgslToken<'_>]) -> Result<OwnKernel, Ow
     let [entry] = module.entry_points.as_slice() else {
         let names: Vec<&str> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
         let second = names.get(1).map_or(0, |name| place(name));
-        let problem = format!("it has {} entry points: {}; expected one", names.len(), names.join(", "));
+        let problem = format!("the text has {} entry points: {}; expected one", names.len(), names.join(", "));
         return Err(OwnError::at(text, second, problem));
     };
     if entry.stage != ShaderStage::Compute || entry.name != "main" {

@@ -1,9 +1,9 @@
-//! `chromakey`: reduces alpha if the colour is near a key colour. Red, green and blue are kept.
+//! `chromakey`: reduces the alpha of pixels whose colour is near a key colour. Red, green and blue are kept.
 //!
 //! Chroma is counted in 1/31250 of a level, in which all weights are integers. A squared distance has 47 bits, and is
-//! exact. A distance is the integer nearest to the root of the squared distance. A hard edge compares squares. The
-//! alpha of a soft edge is within one level of the exact formula if the edge is at least 1/20000 wide, which is a 78th
-//! of a level.
+//! exact. A distance is the integer nearest to the root of the squared distance. With a hard edge, only squared
+//! distances are compared. The alpha of a soft edge is within one level of the exact formula if the edge is at least
+//! 1/20000 wide, which is a 78th of a level.
 
 use vramp_plan::Size;
 
@@ -49,7 +49,7 @@ pub fn pack(key: [u8; 3], similarity: f64, smooth: f64) -> [u32; 8] {
     [signed(chroma[0]), signed(chroma[1]), root, over, start, width, shift, factor]
 }
 
-/// Pixels that are tested together.
+/// Number of pixels that are tested together.
 const AT_ONCE: usize = 32;
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
@@ -81,8 +81,8 @@ struct KeyedPixels<'a> {
 const UNITS: f64 = 4_503_599_627_370_496.0;
 
 impl Loop for KeyedPixels<'_> {
-    /// Most pixels are either far from the key or very near to it, so roots are computed only for groups with a pixel
-    /// on the soft edge.
+    /// Most pixels are far from the key, so roots are computed only for groups that contain a pixel on the soft edge or
+    /// nearer to the key.
     #[inline(always)]
     fn run(self) {
         let KeyedPixels { pixels, chroma, gone, soft } = self;
@@ -118,7 +118,8 @@ impl Loop for KeyedPixels<'_> {
     }
 }
 
-/// A 32-bit float holds every sum of weights exactly, and a double every square.
+/// The squared distance between the chroma of a pixel and the key's chroma. A 32-bit float holds every weighted sum of
+/// levels exactly, and a double holds every square exactly.
 #[inline(always)]
 fn distance_squared(word: u32, chroma: [f32; 2]) -> f64 {
     let levels = [word, word >> 8, word >> 16].map(|v| (v & 255).cast_signed() as f32);

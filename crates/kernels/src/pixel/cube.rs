@@ -77,8 +77,8 @@ const ONE: i32 = 1 << FRACTION_BITS;
 /// Words of the positions, which precede the entries.
 const PLACES: usize = 768;
 
-/// The position of each level: the entry below it, and the fraction of the distance to the next entry, which may be 1
-/// at the end.
+/// The position of each level: the number of the entry below the level, and the fraction of the distance from there to
+/// the next entry. At the last entry, this fraction is 1.
 fn positions(along: u32, places: &[[f64; 256]; 3]) -> Vec<u32> {
     let last = f64::from(along - 1);
     let position = |place: &f64| {

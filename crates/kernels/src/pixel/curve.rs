@@ -53,7 +53,7 @@ impl Loop for Curve<'_> {
     /// instead of 0.26 ms.
     #[inline(always)]
     fn run(self) {
-        // A difference that wraps around is greater than 2.
+        // A negative result wraps around to a number greater than 2.
         let covered = |middle: &u32| self.y.wrapping_sub(*middle).wrapping_add(1) <= 2;
         for (middles, pixels) in self.middles.chunks(AT_ONCE).zip(self.pixels.chunks_mut(AT_ONCE)) {
             if middles.iter().fold(false, |any, middle| any | covered(middle)) {

@@ -3,7 +3,7 @@
 //! The function receives masks and their positions. It neither shapes text nor draws outlines. The colour is composited
 //! over the pixel by the formula of `over.rs`, with an opacity of coverage times the colour's alpha. If glyphs overlap,
 //! the greatest coverage counts, so the order of glyphs does not matter and rounding happens once. Pixels without
-//! coverage keep their value. A row is visited from its first to its last pixel with coverage.
+//! coverage keep their value. A row is visited from its first to its last word with coverage, in steps of four pixels.
 //!
 //! Masks are merged into one coverage image on the CPU when the text changes, not per pixel. On a software driver, a
 //! loop over glyphs in the shader would run for every pixel of the frame, inside or outside the text. Such a loop took
@@ -117,7 +117,8 @@ impl ClipRect {
     }
 }
 
-/// The coverage of a row: the first covered column, and the words.
+/// The coverage of a row: the first column of the rectangle, and the row's words. There are no words if the row is
+/// above or below the rectangle.
 fn coverage<'a>(args: &FnArgs<'a>, y: u32) -> (u32, &'a [u32]) {
     let (left, top, bottom, row_words) = (args.words[2], args.words[4], args.words[5], args.words[6] as usize);
     if y < top || y >= bottom {
@@ -145,7 +146,8 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     if words.is_empty() {
         return;
     }
-    // The composer passes only pixels within the spans. For other callers, pixels outside the spans have no coverage.
+    // The composer passes only pixels within the spans. Other callers may pass whole rows, of which only the pixels
+    // inside the rectangle are changed.
     let skipped = (left.saturating_sub(args.x) as usize).min(pixels.len());
     let (mut pixels, mut x) = (&mut pixels[skipped..], args.x.max(left) - left);
     let width = (frame.words[3] - left).saturating_sub(x) as usize;

@@ -1,7 +1,7 @@
 //! `markers`: squares in the corners of the frame, and a border drawn over the squares.
 //!
 //! The colours of the squares and of the border depend on one pulse value, which is computed once per frame in double
-//! precision. Only the corners and the five outermost rows and columns are visited.
+//! precision. Only the corners, and the five outermost rows or columns of each side, are visited.
 
 use vramp_plan::Size;
 

@@ -56,7 +56,8 @@ fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
     }
 }
 
-// The two loops below work on packed pixels, one channel at a time, in 32-bit lanes, which compilers vectorise well.
+// The two loops below work on packed pixels, one channel at a time, in 32-bit lanes. Compilers vectorise such loops
+// well.
 
 /// From this number on, consecutive 32-bit floats are consecutive integers.
 const UNITS: f32 = 8_388_608.0;
@@ -69,9 +70,9 @@ fn fits_floats(m: &[i32; 20]) -> bool {
     })
 }
 
-/// For matrices that compute red, green and blue from each other and keep alpha, as saturation and hue do. The sums are
-/// exact integers in floats, because every generation of vector instructions can multiply and clamp floats. Without
-/// SSE4.1, 1920x1080 takes 2.4 ms instead of 4.4 ms.
+/// For matrices that compute red, green and blue from each other and keep alpha, as saturation and hue do. The loop
+/// uses floats, which hold the integer sums exactly, because every generation of vector instructions can multiply and
+/// clamp floats. Without SSE4.1, 1920x1080 takes 2.4 ms with this loop instead of 4.4 ms.
 struct Colors<'a> {
     pixels: &'a mut [Pixel],
     m: &'a [i32; 20],

@@ -149,7 +149,7 @@ fn screen(a: &mut [u8], b: &[u8], t: i32) {
     }
 }
 
-/// An amount in two halves of seven bits. The upper half is at most 128.
+/// An amount, split into its lower seven bits and the bits above, which are a number of at most 128.
 #[derive(Debug, Clone, Copy)]
 struct Split {
     upper: i16,
@@ -163,7 +163,7 @@ impl Split {
 }
 
 /// `(d t + 8192) >> 14` for a difference d of levels, computed in 16 bits, because baseline vectors multiply 16-bit
-/// numbers four times faster than 32-bit numbers. The bits of the lower half that the first shift cuts off cannot
+/// numbers four times faster than 32-bit numbers. The bits that the first shift cuts off from `d * t.lower` cannot
 /// change the result.
 #[inline(always)]
 fn part(d: i16, t: Split) -> i16 {

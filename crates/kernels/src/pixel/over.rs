@@ -78,7 +78,7 @@ fn is_opaque(pixels: &[Pixel]) -> bool {
     pixels.iter().fold(u32::MAX, |all, p| all & u32::from_le_bytes(*p)) >> 24 == 255
 }
 
-/// Pixels that are tested together, to choose the loop without divisions.
+/// Number of pixels that are tested together. If all of them are opaque, the loop without divisions is chosen.
 const CHUNK: usize = 64;
 
 /// From this number on, consecutive 32-bit floats are consecutive integers.
@@ -103,8 +103,8 @@ fn over_opaque(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     }
 }
 
-/// Vectors have no integer division. A quotient of 32-bit floats, rounded to the nearest integer, is either right or
-/// one too great, and the remainder shows which of the two it is.
+/// Vectors have no integer division. A quotient of 32-bit floats, rounded to the nearest integer, is either the
+/// quotient of the integer division or one too great. It is one too great if the remainder is negative.
 #[inline(always)]
 fn over_any(below: &mut [Pixel], top: &[Pixel], amount: i32) {
     for (below, top) in below.iter_mut().zip(top) {

@@ -30,8 +30,8 @@ pub fn pack(left: i32, top: i32, size: Size, alpha: f64) -> [u32; 5] {
     [left.cast_unsigned(), top.cast_unsigned(), size.width, size.height, over::amount(alpha)]
 }
 
-/// The position of an image along one axis: `offset` pixels from the near edge, or, if `offset` is negative, that many
-/// pixels from the far edge.
+/// The position of an image along one axis. The image begins `offset` pixels after the near edge of the frame, or, if
+/// `offset` is negative, ends `-offset` pixels before the far edge.
 pub fn resolve(offset: i32, picture: u32, frame: u32) -> i32 {
     if offset >= 0 { offset } else { (i64::from(frame) - i64::from(picture) + i64::from(offset)) as i32 }
 }

@@ -1,4 +1,5 @@
-//! Bilinear mixes of two neighbours along a row and of two rows, and means of four pixels, in vectors of 16 bits.
+//! Bilinear mixes of two neighbours along a row and of two rows, and means of four pixels, in vectors of 16-bit
+//! numbers.
 //!
 //! The caller chooses the neighbours. When rows are mixed, the caller also mixes the last pixels, which do not fill a
 //! vector.
@@ -39,7 +40,7 @@ pub(crate) struct BilinearColumns<'a> {
     pub windows: &'a [u32],
     /// For each column, the positions of both neighbours in the window.
     pub neighbours: &'a [[u32; 2]],
-    /// For each column, its weights twice: e in the lower half, f in the upper half.
+    /// For each column, the same word twice: weight e in the lower half of the word, weight f in the upper half.
     pub weights: &'a [[u32; 2]],
 }
 

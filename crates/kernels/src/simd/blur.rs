@@ -2,8 +2,8 @@
 //! columns for two output rows at a time.
 //!
 //! The caller keeps the rows and repeats their borders. Sums are exact. The pass along a row subtracts 2^15 from each
-//! sum, so that the sum fits a signed number, and stores sums in the order in which vectors unpack bytes. The pass down
-//! the columns adds 2^15 again and restores the order of pixels.
+//! sum, so that the sum fits a signed 16-bit number, and stores sums in the order in which vectors unpack bytes. The
+//! pass down the columns adds 2^15 again and restores the order of pixels.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -28,7 +28,7 @@ pub(crate) struct BlurTaps {
     level: Level,
     /// Distance from the centre in bytes, and the 8-bit weight repeated four times.
     along: [(usize, i32); MOST_REACH],
-    /// Two addends of the centre's weight, as alternating 8-bit weights.
+    /// Two 8-bit weights that add up to the centre's weight, alternating.
     centre_along: i32,
     count: usize,
     /// For each pair of source rows, from the top: their two 16-bit weights in the sum for the first output row, and in
@@ -175,7 +175,7 @@ mod x86 {
             first: &mut [u8; v::BYTES],
             second: &mut [u8; v::BYTES],
         ) {
-            // Adds what the first pass subtracted from the sums, and the half for rounding.
+            // Adds the total that the first pass subtracted from the sums, and the half for rounding.
             let begin = v::all_32((256 << 15) + (1 << 15));
             let (mut one, mut other) = ([begin; 4], [begin; 4]);
             for ([upper, lower], [weights, other_weights]) in rows.iter().zip(&taps.down) {

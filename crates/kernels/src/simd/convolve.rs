@@ -16,8 +16,8 @@ use super::{Level, LevelKind};
 
 /// At every level, rows are padded to a multiple of this number of values.
 pub(crate) const FILLED_TO: usize = 64;
-/// The maximum number of taps: 49, and 257 more from splitting large weights. With further parts, 255 times the sum of
-/// the weights would exceed 32 bits.
+/// The maximum number of taps: 49, plus at most 257 taps from splitting large weights. With more taps, 255 times the
+/// sum of the weights would exceed 32 bits.
 const MOST_TAPS: usize = 306;
 
 /// Two taps: the offset of the first value of each tap, and the two weights.
@@ -46,7 +46,7 @@ pub(crate) struct ConvolveTaps {
 }
 
 impl ConvolveTaps {
-    /// Builds the list from taps, each given by the offset of its first value and its weight.
+    /// Arranges the given taps in pairs. A tap is given by the offset of its first value and by its weight.
     pub(crate) fn of(
         constant: i32,
         bits: u32,

@@ -184,8 +184,8 @@ impl Loop for MixEntries<'_> {
     }
 }
 
-/// Pixels that the scalar loops compute at once, so that compilers vectorise them. Vector loops compute a multiple of
-/// this number.
+/// Number of pixels that the scalar loops compute at once, so that compilers vectorise these loops. Vector loops
+/// compute a multiple of this number.
 const GROUP: usize = 8;
 
 /// The inputs of one group of pixels, with the weights repeated for every channel.

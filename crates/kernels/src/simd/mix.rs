@@ -16,8 +16,8 @@ use super::Level;
 
 /// Mixes whole vectors of values into `a`, from the left, and returns the rest of both rows.
 pub(crate) fn mix<'a, 'b>(level: Level, a: &'a mut [u8], b: &'b [u8], t: i32) -> (&'a mut [u8], &'b [u8]) {
-    // The instruction computes `(x y + 2^14) >> 15`. For x = a - b and y = -2t, which fit 16 bits, this is the rounded
-    // product in the result.
+    // The instruction computes `(x y + 2^14) >> 15`. For x = a - b and y = -2t, which fit 16 bits, this equals
+    // `((b - a) t + 8192) >> 14`.
     let twice = (-2 * t.clamp(0, 1 << 14)) as i16;
     match level.0 {
         super::LevelKind::Baseline => (a, b),

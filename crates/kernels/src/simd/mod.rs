@@ -39,7 +39,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(LevelKind);
 
-/// Private, because constructing a `LevelKind` would permit calls of instructions that the machine does not have.
+/// Private, because code that could construct a level could run instructions that the machine does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LevelKind {
     Baseline,

@@ -1,4 +1,4 @@
-//! Many pixels at once from luma and chroma, in 16-bit numbers, with even and odd pixels in separate vectors.
+//! Computes many pixels at once from luma and chroma, in 16-bit numbers, with even and odd pixels in separate vectors.
 //!
 //! Every pixel equals the result of `YuvToRgb::pixel`. The caller computes the pixels that are left over, and rows
 //! shorter than a vector.
@@ -27,14 +27,14 @@ pub(crate) enum ChromaRow<'a> {
     None,
     /// As wide as luma.
     Full([&'a [u8]; 2]),
-    /// Half as wide as luma, multiplied by four, with one more element at each end.
+    /// Half as wide as luma, with one more element at each end. Values are multiplied by four.
     Halves([&'a [u16]; 2]),
     /// Like `Halves`, but sited on even pixels instead of between an even and an odd pixel.
     Firsts([&'a [u16]; 2]),
 }
 
-/// Computes whole vectors of pixels, from the left. Returns the number of pixels that were computed: an even number, or
-/// all.
+/// Computes whole vectors of pixels, from the left. Returns the number of pixels that were computed: none, all, or all
+/// but the last.
 pub(crate) fn paint(level: Level, up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
     match level.0 {
         super::LevelKind::Baseline => 0,

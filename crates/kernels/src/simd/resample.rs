@@ -1,8 +1,8 @@
 //! The two passes of `resample` in vectors, for narrow weights: weighted sums whose taps have different positions for
 //! each pixel.
 //!
-//! The caller keeps the rows and computes the weights. Sums are exact, in 32 bits. The intermediate is signed and in
-//! the order of pixels.
+//! The caller keeps the rows and computes the weights. Sums are exact, in 32 bits. Intermediate values are signed, and
+//! are stored in the order of pixels.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -21,8 +21,8 @@ pub(crate) fn suits(level: Level) -> bool {
 }
 
 /// The first pass over four rows of equal length. `columns` holds the pixel at which the taps of each column begin, and
-/// the weights of each column, two per word. Rows begin with pixel `before` and are padded so that whole groups of four
-/// pixels can be read. `sums` is padded to an even number of columns.
+/// the weights of each column, two per word. `rows` begin at pixel `before` of the source rows and are padded so that
+/// whole groups of four pixels can be read. `sums` is padded to an even number of columns.
 pub(crate) fn along(
     level: Level,
     rows: &[&[u8]; 4],

@@ -158,8 +158,8 @@ mod x86 {
                 let above = v::madd_8(v::shuffle_8(upper[i], turn), ones);
                 let sums = v::add_16(above, v::madd_8(v::shuffle_8(lower[i], turn), ones));
                 let (u, w) = (v::madd_16(sums, factors[0]), v::madd_16(sums, factors[1]));
-                // Even lanes hold the sum of red and blue, odd lanes that of green. For u the two are added in even
-                // lanes, for v in odd lanes.
+                // Even lanes hold the weighted sum of red and blue, odd lanes that of green. For u, each odd lane is
+                // added to the even lane before it. For v, each even lane is added to the odd lane after it.
                 let u = v::add_32(u, v::shift_right_64(u, 32));
                 let w = v::add_32(w, v::shift_left_64(w, 32));
                 four[i] = v::shift_32(v::add_32(v::by_turns_32(u, w), bias), 17);

@@ -1,19 +1,21 @@
 //! Storage formats other than rgba8, and the conversions from and to pixels.
 //!
 //! A format is described as data: its WGSL, its row functions in both directions, and its parameters. A recipe may read
-//! its source from a storage format, and store its output in a storage format. Reading implements `load`, so it works
-//! for any head. Storing is the last step of a kernel: each invocation computes and writes a block of pixels that fills
-//! whole words, so every pixel is usually computed once. A conversion between any two formats is one dispatch.
+//! its source from a storage format, and store its output in a storage format. Reading implements `load`, so any head
+//! can read any format. Storing is the last step of a kernel: each invocation computes and writes a block of pixels
+//! that fills whole words, so every pixel is usually computed once. A conversion between any two formats is one
+//! dispatch.
 //!
 //! The frame's `Siting` determines where 4:2:0 chroma is sited: centred (420jpeg, the default), on the left pixel
 //! (420mpeg2), or on the left pixel with Cr on the first line of a pair and Cb on the second (420paldv, as mjpegtools
 //! and Xiph's tools define it). Reading interpolates bilinearly between these positions, with weights in quarters per
 //! axis. Storing takes the mean of an area of two by two pixels around the position. Along an axis, the weights are
-//! 1-2-1 if the position is on a pixel, and 2-2 if it is between two pixels. rgba8 frames keep the siting of their
-//! source, so that a stream is converted back to its original siting. 4:2:2 is always centred. Interlaced 4:2:0 is
-//! converted like progressive frames, and the plan has a note about it.
+//! 1-2-1 if the position is on a pixel, and 2-2 if the position is between two pixels. rgba8 frames keep the siting of
+//! their source, so that a stream is converted back to its original siting. 4:2:2 is always centred. Interlaced 4:2:0
+//! is converted like progressive 4:2:0, and a note in the plan says so.
 //!
-//! Reading sets alpha to 255, and storing drops it. gray8 is the luma of an image. The bytes that pad a row are zero.
+//! Reading sets alpha to 255, and storing drops alpha. gray8 is the luma of an image. The bytes that pad a row are
+//! zero.
 
 pub(crate) mod pack;
 pub(crate) mod planes;

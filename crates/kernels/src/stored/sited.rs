@@ -15,7 +15,7 @@ use super::PixelRows;
 use super::pack::{Packing, QuadSums};
 use super::way::{CHROMA_BIAS, DOWN, Site};
 
-/// The bias of a sum of sixteen pixels: four times that of a sum of four.
+/// The bias of a sum of sixteen pixels: four times the bias of a sum of four pixels.
 const BIAS: i32 = 4 * CHROMA_BIAS;
 
 impl Packing {

@@ -29,7 +29,7 @@ pub(crate) struct Unpacking<'a> {
 /// Intermediate rows between planes and pixels, allocated once and reused.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
-    /// Chroma of half the width, multiplied by four, with one more element at each end.
+    /// Chroma of half the width, with one more element at each end. Values are multiplied by four.
     half: [Vec<u16>; 2],
     /// Chroma of full width.
     wide: [Vec<i16>; 2],

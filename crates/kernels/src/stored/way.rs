@@ -110,8 +110,8 @@ pub(super) fn load_weights(siting: Siting) -> u32 {
     packed([across.near(), u.near(), v.near()].as_flattened(), 4)
 }
 
-/// The weights for storing, packed into one word with two bits each: four of columns, four of rows for u, four of rows
-/// for v.
+/// The weights for storing, packed into one word with two bits each: four weights for columns, four weights for rows of
+/// u, four weights for rows of v.
 pub(super) fn store_weights(siting: Siting) -> u32 {
     let (across, [u, v]) = Site::of(siting);
     packed([across.taps(), u.taps(), v.taps()].as_flattened(), 2)
@@ -149,8 +149,8 @@ impl YuvToRgb {
     }
 }
 
-/// Converts chroma in sixteenths of a level to its distance from the middle in 1/256 of a level, which needs all of
-/// sixteen bits.
+/// Converts chroma in sixteenths of a level to its distance from the middle in 1/256 of a level. The distance
+/// takes all sixteen bits.
 #[inline(always)]
 pub(crate) fn centred(level: u16) -> i16 {
     ((level << 4) ^ 0x8000).cast_signed()

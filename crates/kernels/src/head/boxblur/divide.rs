@@ -1,7 +1,7 @@
 //! Division of a sum by its number of pixels, rounded half up.
 //!
 //! There are three methods, listed from the fastest to the most general. Quotients are exact. Tests prove each method
-//! for every sum of every number of pixels that it accepts.
+//! for every sum of every number of pixels that the method accepts.
 
 /// A mean from a sum of up to 28 bits.
 pub(super) trait Divide: Copy {
@@ -44,14 +44,15 @@ pub(super) struct Float {
     factor: f32,
 }
 
-/// The maximum number of pixels for which the distance of every mean from the nearest half exceeds two rounding errors.
+/// The maximum number of pixels for which every mean is more than two rounding errors away from n + 1/2, for any
+/// integer n.
 const MOST_FLOAT: u32 = 127 * 127;
 /// From this number on, a 32-bit float has no fraction. Adding this number to a float rounds the float to the nearest
 /// integer, which is then in the lowest bits.
 const WHOLE: f32 = 8_388_608.0;
 
 impl Float {
-    /// Returns `None` if there are too many pixels. The number of pixels is odd, so no mean is exactly a half.
+    /// Returns `None` if there are too many pixels. The number of pixels is odd, so no mean is exactly n + 1/2.
     pub(super) fn of(pixels: u32) -> Option<Float> {
         (pixels <= MOST_FLOAT).then_some(Float { factor: 1.0 / pixels as f32 })
     }

@@ -37,7 +37,8 @@ pub(super) fn slide<S: Sum>(
     sums.fill(S::default());
     for at in (y - reach).max(0)..=(y + reach).min(last) {
         lines.take(source, at);
-        // An outermost row is added again for every row of the square beyond the border, because these rows repeat it.
+        // An outermost row is added again for every row of the square beyond the border, because pixels beyond the
+        // border repeat the border.
         let above = if at == 0 { (reach - y).max(0) } else { 0 };
         let below = if at == last { (y + reach - last).max(0) } else { 0 };
         level.run(Begin { row: lines.at(at), count: (1 + above + below) as u32, sums });

@@ -1,6 +1,6 @@
 //! The sorting network of `median5`, step by step, over many values at once.
 //!
-//! A step compares the same positions for all values, so a vector computes it for many values at once. Compilers drop
+//! A step compares the same positions for all values, so one vector instruction compares many values. Compilers drop
 //! comparisons whose results are never read.
 
 use super::{CHUNK, MADE, STEP};
@@ -25,7 +25,7 @@ pub(super) fn sort(rows: [&[u8]; 5], columns: &mut [[u8; STEP]; 5]) {
     }
 }
 
-/// Merges sorted columns of one parity with the columns of the other parity, one pixel further.
+/// Merges each sorted column in `columns` with the sorted column to its right, which is one pixel further in `next`.
 #[inline(always)]
 pub(super) fn merge(columns: &[[u8; STEP]; 5], next: &[[u8; STEP]; 5], pairs: &mut [[u8; STEP]; 10]) {
     let (a, b) = (columns, next);
@@ -40,8 +40,8 @@ pub(super) fn merge(columns: &[[u8; STEP]; 5], next: &[[u8; STEP]; 5], pairs: &m
     }
 }
 
-/// The medians of even and of odd pixels. Two neighbouring pairs of columns are combined with the even column before
-/// them for one pixel, and with the odd column after them for the other.
+/// The medians of even and of odd pixels. Two adjacent pairs of columns are combined with the even column to their left
+/// for the even pixel, and with the odd column to their right for the odd pixel.
 #[inline(always)]
 pub(super) fn middle(pairs: &[[u8; STEP]; 10], even: &[[u8; STEP]; 5], odd: &[[u8; STEP]; 5]) -> [[u8; CHUNK]; 2] {
     let mut made = [[0; CHUNK]; 2];

@@ -1,7 +1,8 @@
 //! The taps and weights of every pixel along one axis, for each filter.
 //!
 //! The weights of a pixel have exactly the sum one. Taps outside the image are dropped, and the other weights are
-//! scaled up. If results with 16-bit weights could be about half a level off, weights are wide.
+//! scaled to the sum one. Weights are wide if results with 16-bit weights could be about half a level off, or if a
+//! pixel has more than `MOST_TAPS` taps.
 
 /// A resampling filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +64,8 @@ impl ResampleAxis {
             let end = weights.iter().rposition(|weight| *weight != 0).map_or(without, |last| last + 1);
             pixels.push(AxisTaps { first: taps.first + without as u32, weights: weights[without..end].to_vec() });
         }
-        // The positions of first taps must not decrease, so zero weights are prepended to pixels that start after the
-        // next pixel.
+        // The positions of first taps must not decrease. If the first tap of a pixel is to the right of the next
+        // pixel's first tap, zero weights are prepended to the former pixel.
         for at in (1..pixels.len()).rev() {
             let next = pixels[at].first;
             let AxisTaps { first, weights } = &mut pixels[at - 1];

@@ -31,7 +31,7 @@ fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
     found.into_iter().next().ok_or_else(|| {
         refuse(
             format!("no file matches `{pattern}`"),
-            "check the pattern, and quote it so that the shell does not expand it",
+            "check the pattern, and put it in quotes so that the shell does not expand it",
         )
     })
 }

@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn sizes_that_no_frame_can_have_are_refused_with_their_numbers() {
-        assert!(look(&png(0, 2)).unwrap_err().contains("says 0x2"));
-        assert!(look(&png(65_537, 1)).unwrap_err().contains("says 65537x1"));
+        assert!(look(&png(0, 2)).unwrap_err().contains("is 0x2"));
+        assert!(look(&png(65_537, 1)).unwrap_err().contains("is 65537x1"));
         assert!(look(&png(u32::MAX, u32::MAX)).unwrap_err().contains("4294967295"));
         assert_eq!(look(&png(65_536, 1)), Ok(Size { width: 65_536, height: 1 }));
     }

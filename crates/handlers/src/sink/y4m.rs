@@ -231,7 +231,7 @@ mod tests {
         let tags = StreamTags { comments, says_range: true, ..StreamTags::default() };
         let meta = Meta::new(Format::I444, Size { width: 10_000, height: 10_000 });
         let error = head(&meta, None, Some(&tags)).unwrap_err().to_string();
-        assert!(error.contains("a y4m header has at most 4096; shorten the comments"), "{error}");
+        assert!(error.contains("a y4m header can have at most 4096; shorten the comments"), "{error}");
     }
 
     /// A tag with one of these values; `None` for a missing tag.

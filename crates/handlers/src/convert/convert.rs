@@ -28,9 +28,9 @@ pub static ENTRY: Entry = Entry {
     outputs: &[Output { format: FormatRule::Setting("format"), ..Output::SAME }],
     settings: &[Setting::format("format", "output format")],
     bare: Some("format"),
-    // A conversion to rgba8 reads each pixel once, in its place, and later functions may be fused with the conversion.
-    // A conversion from rgba8 stores pixels in blocks: earlier functions may be fused with the conversion and run once
-    // per pixel, but later functions may not.
+    // A conversion to rgba8 reads each pixel once, in its place, and later functions can be fused with the conversion.
+    // A conversion from rgba8 stores pixels in blocks: earlier functions can be fused with the conversion and run once
+    // per pixel, but later functions cannot be fused.
     kernel: KernelRule::By {
         setting: "format",
         cases: &[("rgba8", KernelDesc::POINTWISE)],

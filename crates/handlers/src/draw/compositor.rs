@@ -37,7 +37,7 @@ pub static ENTRY: Entry = Entry {
         Setting::choice(
             "layout",
             &["grid", "row", "column", "pip"],
-            "layout of the inputs; pip fills the frame with the first input and puts small images over it",
+            "layout of the inputs; pip puts the other inputs as small images over the first input",
         )
         .default("grid")
         .live(),

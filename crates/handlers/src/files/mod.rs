@@ -46,7 +46,7 @@ pub struct Clash {
 
 vramp_plan::debug_as_display!(Clash);
 
-/// The files that a run reads and writes; [`FileUse::check`] compares them.
+/// The files that a run reads and writes. [`FileUse::check`] compares these files with each other.
 #[derive(Debug, Clone, Default)]
 pub struct FileUse {
     reads: Vec<FileReader>,

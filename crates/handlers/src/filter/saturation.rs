@@ -13,7 +13,13 @@ pub static ENTRY: Entry = Entry {
     name: "saturation",
     about: "makes colours stronger (above 1), grayer (0 to 1) or complementary (below 0)",
     example: "pattern ! saturation amount=0.7 ! null",
-    settings: &[Setting::number("amount", -16.0..=16.0, "factor; 0 gives gray, 1 changes nothing").default("1").live()],
+    settings: &[Setting::number(
+        "amount",
+        -16.0..=16.0,
+        "factor; 0 gives gray, 1 changes nothing, below 0 inverts hues",
+    )
+    .default("1")
+    .live()],
     bare: Some("amount"),
     ..Entry::FILTER
 };

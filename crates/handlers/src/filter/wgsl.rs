@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
     spaces: &[Space::Gpu],
     // A default: once the text has been read, the graph knows whether the shader is a pixel function.
     kernel: KernelRule::Always(KernelDesc::OPAQUE),
-    // The amount of work is unknown; that of four pixel functions is a moderate guess.
+    // The amount of work is unknown; the work of four pixel functions is a moderate guess.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     ..Entry::FILTER
 };

@@ -1,8 +1,7 @@
-//! `jpeg`: writes JPEG files, one per frame. Alpha is dropped, without darkening or blending the
-//! colours.
+//! `jpeg`: writes JPEG files, one per frame. Alpha is dropped, and the colours are not blended with a background.
 //!
-//! A file has its final name only once it is complete. Below quality 90, chroma has half the
-//! resolution of luma; from quality 90 on, chroma has the full resolution.
+//! A file has its final name only once it is complete. Below quality 90, chroma has half the resolution of luma;
+//! from quality 90 on, chroma has the full resolution.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
 use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};

@@ -1,8 +1,8 @@
 //! Image files: one per frame, named after the frame number. The sinks encode the images.
 //!
 //! A file has its final name only once it is complete. A path without a number is for one frame: a second frame is an
-//! error, since its file would replace the file of the first frame. Later images reuse the memory of
-//! earlier names and encoded bytes.
+//! error, since its file would replace the file of the first frame. Later images reuse the memory of earlier
+//! names and encoded bytes.
 
 use std::fmt::Display;
 use std::io::Write as _;

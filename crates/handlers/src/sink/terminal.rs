@@ -41,7 +41,8 @@ const USUAL: Size = Size { width: 80, height: 24 };
 /// Whether a handler has hidden the cursor and has not shown the cursor again.
 static HIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// Shows the cursor again if a handler has hidden it. For programs that end without stopping their handlers.
+/// Shows the cursor again if a handler has hidden it. Programs that end without stopping their handlers call
+/// this function.
 pub fn restore() {
     if HIDDEN.swap(false, Ordering::Relaxed)
         && let Ok(mut out) = standard_output()

@@ -50,7 +50,7 @@ struct State {
     files: Vec<PathBuf>,
     /// Index of the next file.
     next: usize,
-    /// The open GIF whose frames are being sent.
+    /// The GIF whose frames are being sent, if a GIF is open.
     gif: Option<Gif>,
     bytes: Vec<u8>,
     still: StillDecoder,

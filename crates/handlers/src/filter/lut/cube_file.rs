@@ -89,7 +89,7 @@ pub(super) enum Problem {
     Size { keyword: &'static str, most: u32, text: String },
     #[error("{what} takes {wanted} numbers, not `{text}`")]
     Numbers { what: &'static str, wanted: usize, text: String },
-    #[error("{value} is out of range: the numbers of entries go from -{MOST_VALUE} to {MOST_VALUE}")]
+    #[error("{value} is out of range: a number in an entry must be from -{MOST_VALUE} to {MOST_VALUE}")]
     TooFar { value: f64 },
     #[error("the domain begins at {min} and ends at {max}; the end must be greater than the beginning")]
     Domain { min: f64, max: f64 },

@@ -24,7 +24,7 @@ use vramp_runtime::{Kind, Registry};
 
 pub use unhurried::Unhurried;
 
-/// All built-in handlers. The planner's converter is `convert`.
+/// All built-in handlers. The planner inserts `convert` where formats differ.
 pub fn registry() -> Registry {
     let families: [fn() -> Vec<Kind>; 6] =
         [source::kinds, filter::kinds, draw::kinds, convert::kinds, control::kinds, sink::kinds];

@@ -8,11 +8,11 @@
 //! - WebP: the first `EXIF` chunk, if the header announces such a chunk. The chunk has no prefix `Exif\0\0`, unlike
 //!   the segment of a JPEG.
 //! - TIFF: the tag of the first directory, if the value of the tag is one integer of any width. `imdecode` applies all
-//!   eight orientations, even with the flag to ignore orientations; `imread` 5.0.0 fails with an internal error on 5 to
-//!   8.
+//!   eight orientations, even with the flag to ignore orientations; `imread` 5.0.0 fails with an internal error on
+//!   orientations 5 to 8.
 //! - In Exif the value is always read as 16 bits, whatever type the entry has. BMP and GIF have no orientation.
 //!
-//! A value outside 1 to 8, or broken data, means no rotation; the decoder reports whether the file can be decoded.
+//! A value outside 1 to 8, or broken data, means no rotation. Whether the file can be decoded is left to the decoder.
 //!
 //! Invariants: nothing is allocated; for every file, the numbers of segments, entries and bytes that are read are
 //! bounded.
@@ -23,7 +23,7 @@ use image::metadata::Orientation;
 
 /// Maximum number of segments or chunks. PNG encoders use chunks of 8 KiB or more, so this is enough for 512 MiB.
 const MOST_SEGMENTS: usize = 1 << 16;
-/// Maximum number of directory entries. Cameras write about twenty.
+/// Maximum number of directory entries. Cameras write about twenty entries.
 const MOST_ENTRIES: u64 = 1 << 12;
 /// The longest `eXIf` chunk whose CRC is computed. Most Exif data comes from JPEG files, where the limit is 64 KiB.
 const MOST_EXIF_BYTES: u64 = 1 << 20;
@@ -95,7 +95,7 @@ fn find(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
 fn in_jpeg(from: &mut ForwardBytes<'_, impl Read + Seek>) -> Option<u64> {
     let (mut at, mut stray) = (2, 0);
     for _ in 0..MOST_SEGMENTS {
-        // 0xFF may be repeated. A 0 after 0xFF means that this 0xFF does not begin a segment.
+        // The byte 0xFF may be repeated. If 0 follows a 0xFF, that 0xFF does not begin a segment.
         let mut before = 0;
         let marker = loop {
             let [byte] = from.read(at)?;

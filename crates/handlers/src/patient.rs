@@ -1,4 +1,4 @@
-//! Reading from streams that may never answer, such as a pipe without a writer, in turns of bounded length.
+//! Reading, in turns of bounded duration, from streams that may stay silent, such as a pipe without a writer.
 //!
 //! A turn returns within [`TURN`]: with bytes, with the end of the stream, or with `WouldBlock`. No bytes are lost.
 //! Between two turns the caller decides whether to continue: `raw` and `y4m` check `Call::is_ending`, since a thread
@@ -28,7 +28,7 @@ type StandardInput = io::Stdin;
 #[derive(Debug)]
 pub(crate) struct Patient<R> {
     from: R,
-    /// Whether a read may block. A read from a regular file does not.
+    /// Whether a read may block. A read from a regular file does not block.
     waits: bool,
 }
 
@@ -47,7 +47,7 @@ impl Patient<File> {
     }
 }
 
-/// Standard input, shared by all its readers: bytes that one reader has read ahead go to the next reader.
+/// Standard input, shared by all its readers, so that bytes that one reader has read ahead go to the next reader.
 pub(crate) type SharedStandardInput = Mutex<BufReader<Patient<StandardInput>>>;
 
 pub(crate) fn standard_input() -> io::Result<&'static SharedStandardInput> {
@@ -69,7 +69,7 @@ impl<R: Read + AsFd> Read for Patient<R> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         if self.waits {
             let turn = Timespec { tv_sec: 0, tv_nsec: TURN.subsec_nanos().into() };
-            // A stream whose other end is closed counts as ready too; reading it returns the end.
+            // A stream whose other end is closed counts as ready too; a read then returns the end of the stream.
             if poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&turn))? == 0 {
                 return Err(io::ErrorKind::WouldBlock.into());
             }

@@ -1,9 +1,9 @@
 //! Decodes the bytes of one image file to rgba8. The pixels go into the caller's memory, except with [`first`] and
 //! [`Gif`].
 //!
-//! The result is a complete image or an error; an error about the data names the byte. The image is rotated as the
-//! orientation tag of the file says. Colour profiles are not applied. A GIF gives all its frames; any other animation
-//! gives only its first frame. The module also composes the frames of a GIF.
+//! The result is a complete image or an error; an error about the data names the byte offset. The image is rotated as
+//! the orientation tag of the file says. Colour profiles are not applied. A GIF gives all its frames; any other
+//! animation gives only its first frame. The module also composes the frames of a GIF.
 //!
 //! Memory in proportion to the size of the image is allocated with functions that report a failure ([`NoMemory`]). Some
 //! libraries abort the program if they run out of memory. Before a call into such a library, the amount that the
@@ -33,7 +33,7 @@ pub(crate) enum PictureError {
     Broken { at: usize, length: usize, problem: String },
     #[error("the size is {width}x{height}, expected sides from 1 to {most}", most = Size::MAX_SIDE)]
     Sides { width: u32, height: u32 },
-    #[error("the size is {size}, {} pixels, expected at most {most}; make the image smaller", size.pixels())]
+    #[error("the size is {size}, {} pixels, expected at most {most} pixels; make the image smaller", size.pixels())]
     TooLarge { size: Size, most: u64 },
     #[error("{0}")]
     Memory(#[from] vramp_runtime::PoolError),
@@ -95,7 +95,7 @@ impl StillDecoder {
         let at = Cell::new(0);
         let from = TrackedReader { from: Cursor::new(bytes), at: &at };
         let broken = |error: image::ImageError| broken(at.get(), bytes.len(), error.to_string());
-        // Some decoders begin by copying the file.
+        // Some decoders first copy the bytes of the file.
         can_be_had(bytes.len() as u64)?;
         let decoder = foreign(|| ImageReader::with_format(from, kind).into_decoder()).map_err(broken)?;
         let orientation = orientation::read(&mut Cursor::new(bytes));
@@ -128,7 +128,7 @@ impl StillDecoder {
         let (width, height) = decoder.dimensions();
         let (pixels, bytes) = (u64::from(width) * u64::from(height), decoder.total_bytes());
         let row = 64 * u64::from(width);
-        // What the decoder allocates: the coefficients of a progressive JPEG, the planes of a WebP, or the separate
+        // The decoder allocates the coefficients of a progressive JPEG, the planes of a WebP, or the separate
         // buffer into which a TIFF is decoded.
         let inside = match kind {
             ImageFormat::Jpeg => 6 * pixels,
@@ -248,14 +248,14 @@ impl Seek for TrackedReader<'_> {
     }
 }
 
-/// The frames of a GIF, composed as the file says.
+/// The frames of a GIF, composed on a canvas as the file says.
 pub(crate) struct Gif {
     decoder: Decoder<CountedBytes>,
     at: Arc<AtomicUsize>,
     size: Size,
     length: usize,
     canvas: Vec<u8>,
-    /// The canvas before a frame that is to be undone.
+    /// The canvas as it was before the last frame, if that frame is to be undone.
     before: Vec<u8>,
     /// How to undo the last frame, and the rectangle of that frame.
     undo: Option<(DisposalMethod, CanvasRect)>,

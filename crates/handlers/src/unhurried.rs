@@ -1,4 +1,4 @@
-//! Writing to streams that cannot accept bytes at the moment.
+//! Writing to streams that at times accept no bytes.
 //!
 //! Another program can make a shared stream non-blocking, so that a write fails with `WouldBlock` instead of waiting.
 //! [`Unhurried`] waits until the stream accepts bytes. The wait has no time limit: if the reader is gone, the next
@@ -22,7 +22,7 @@ impl<W: Write + AsFd> Unhurried<W> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 outcome => return outcome,
             }
-            // A stream whose other end is closed is ready too: the next write fails.
+            // A stream whose other end is closed counts as ready too; the next write then fails.
             match poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

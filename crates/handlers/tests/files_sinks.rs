@@ -93,7 +93,7 @@ fn places_that_cannot_be_written_are_named_before_the_first_frame() {
     let folder = room.display().to_string();
     let nowhere = room.join("none/out").display().to_string();
     for entry in [PNG, Y4M, RAW] {
-        for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create it")] {
+        for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create that directory")] {
             // Without frames, so that only starting can fail.
             let error = write(entry, &[("path", path)], &[]).unwrap_err();
             assert!(error.contains(problem) && error.contains(path.as_str()), "{}: {error}", entry.name);
@@ -191,7 +191,7 @@ fn links_are_followed_and_devices_stay_devices() {
     assert!(fs::symlink_metadata(room.join("far.raw")).unwrap().is_symlink());
     symlink("nowhere/new.raw", room.join("lost.raw")).unwrap();
     let error = write(RAW, &[("path", &room.join("lost.raw").display().to_string())], &shots).unwrap_err();
-    assert!(error.contains("nowhere` of") && error.contains("does not exist; create it"), "{error}");
+    assert!(error.contains("nowhere` of") && error.contains("does not exist; create that directory"), "{error}");
     for entry in [RAW, PNG] {
         write(entry, &[("path", "/dev/null")], &shots).unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());

@@ -145,7 +145,7 @@ fn places_that_cannot_be_written_are_named_before_the_first_frame() {
     let room = room("jpeg-unwritable");
     let folder = room.display().to_string();
     let nowhere = room.join("none/out.jpg").display().to_string();
-    for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create it")] {
+    for (path, problem) in [(&folder, "is a directory"), (&nowhere, "does not exist; create that directory")] {
         let error = write(JPEG, &[("path", path)], &[]).unwrap_err();
         assert!(error.contains(problem) && error.contains(path.as_str()), "{error}");
     }

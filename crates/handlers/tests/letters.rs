@@ -207,9 +207,9 @@ fn a_font_file_is_used_and_a_bad_one_refused() {
         path.to_str().expect("a path in letters").to_owned()
     };
     for (name, bytes, why) in [
-        ("garbage.ttf", &b"this is not a font"[..], "18 bytes of something else"),
+        ("garbage.ttf", &b"this is not a font"[..], "18 bytes long, but not a valid font"),
         ("empty.ttf", &[], "empty"),
-        ("cut.ttf", &embedded[..300], "300 bytes of something else"),
+        ("cut.ttf", &embedded[..300], "300 bytes long, but not a valid font"),
     ] {
         let path = path(name, bytes);
         let error = with(&path);

@@ -17,8 +17,8 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// A handler that sends its input on. `delay` and `every` use this handler too. The node around the handler, not the
-/// handler, holds frames back or skips frames, because slots without a frame count too.
+/// A handler that sends its input on, for `identity`, `delay` and `every`. The node around the handler holds frames
+/// back or skips frames, because slots without a frame count too, and handlers do not see such slots.
 #[derive(Debug)]
 struct PassOn;
 

@@ -4,7 +4,7 @@
 //! top, without padding. For rgba8 the visible bytes are all bytes: red, green, blue and alpha of each pixel. The hash
 //! does not depend on the machine. A line is written with one call, so that lines of several probes do not mix.
 //!
-//! The module `probe` of this crate is something else: it reads the headers of sources.
+//! The module `crate::probe` is unrelated to this handler: that module reads the headers of sources.
 
 use std::fmt::Write as _;
 use std::hash::Hasher as _;
@@ -40,7 +40,7 @@ struct Settings {
     name: String,
 }
 
-/// Keeps the line, so that its memory is reused.
+/// The line of the last frame, whose memory is reused.
 #[derive(Debug, Default)]
 struct State {
     line: String,
@@ -65,9 +65,9 @@ impl<W: Write> ProbeHandler<W> {
             frame.space().name(),
         )
         .map_err(HandlerError::failed)?;
-        self.to
-            .write_all(line.as_bytes())
-            .map_err(|error| HandlerError::failed(format!("its line cannot be written to standard error: {error}")))
+        self.to.write_all(line.as_bytes()).map_err(|error| {
+            HandlerError::failed(format!("the line of a frame cannot be written to standard error: {error}"))
+        })
     }
 }
 

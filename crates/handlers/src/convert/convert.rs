@@ -1,12 +1,12 @@
 //! `convert`: changes the pixel format.
 //!
-//! Size and rate stay. Converting to the format that a frame already has changes nothing. Conversions between two
-//! formats other than rgba8 go through rgba8. `vramp_kernels::stored` computes the pixels.
+//! Size and rate do not change. Converting to the format that a frame already has changes nothing. Conversions between
+//! two formats other than rgba8 go through rgba8. `vramp_kernels::stored` computes the pixels.
 //!
 //! YUV is BT.601 below 720 lines and BT.709 from 720 lines on, in limited range, unless a frame is tagged otherwise.
 //! YUV that was made from rgba8 has no matrix tag and limited range. 4:2:0 chroma is centred unless a frame is tagged
 //! otherwise, and a stream that is converted to rgba8 and back keeps its siting. Interlaced frames are converted like
-//! progressive ones; the plan notes this.
+//! progressive frames; the plan mentions this.
 
 use vramp_kernels::stored::{self, StoredFormat, Way};
 use vramp_plan::catalog::{
@@ -22,21 +22,21 @@ use crate::control::pass_on;
 pub static ENTRY: Entry = Entry {
     name: "convert",
     family: Family::Convert,
-    about: "changes the pixel format; inserted automatically if formats differ",
+    about: "changes the pixel format; the planner inserts this handler where formats differ",
     example: "pattern size=64x64 ! convert format=i420 ! null",
     inputs: &[Input::ANY],
     outputs: &[Output { format: FormatRule::Setting("format"), ..Output::SAME }],
     settings: &[Setting::format("format", "output format")],
     bare: Some("format"),
-    // A conversion to rgba8 reads each pixel once, in its place, and later functions may be fused with the conversion.
-    // A conversion from rgba8 stores pixels in blocks: earlier functions may be fused with the conversion and run once
-    // per pixel, but later functions may not.
+    // A conversion to rgba8 reads each pixel once, in its place, and later functions can be fused with the conversion.
+    // A conversion from rgba8 stores pixels in blocks: earlier functions can be fused with the conversion and run once
+    // per pixel, but later functions cannot be fused.
     kernel: KernelRule::By {
         setting: "format",
         cases: &[("rgba8", KernelDesc::POINTWISE)],
         otherwise: KernelDesc::GATHER,
     },
-    // A matrix and the chroma samples: about two pixel functions.
+    // Applying a matrix and sampling the chroma take about as long as two pixel functions.
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },
     keeps_lines: |_, _| true,
     ..Entry::FILTER
@@ -106,7 +106,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let to = setup.settings.format("format");
     let to = to.ok_or_else(|| HandlerError::failed("the setting `format` is missing"))?;
     let coming = setup.inputs.first().and_then(Option::as_ref).and_then(Content::frame);
-    let from = coming.ok_or_else(|| HandlerError::failed("its input is not linked, so the input format is unknown"))?;
+    let from = coming.ok_or_else(|| HandlerError::failed("the input is not linked, so its format is unknown"))?;
     if from.format == to && to != Format::Rgba8 {
         return Ok(Worker::frames(SameFormat));
     }

@@ -37,11 +37,11 @@ pub static ENTRY: Entry = Entry {
         Setting::choice(
             "layout",
             &["grid", "row", "column", "pip"],
-            "layout of the inputs; pip puts the others over the first, from the lower right corner to the left",
+            "layout of the inputs; pip puts the other inputs as small images over the first input",
         )
         .default("grid")
         .live(),
-        Setting::size("size", "output size; defaults to that of the lead input").optional(),
+        Setting::size("size", "output size; defaults to the size of the lead input").optional(),
     ],
     bare: Some("layout"),
     kernel: KernelRule::Always(KernelDesc { reads_per_pixel: 4, ..KernelDesc::GATHER }),

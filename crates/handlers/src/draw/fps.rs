@@ -1,6 +1,6 @@
 //! `fps`: writes frame rate, frame time and number of handlers in the top left corner.
 //!
-//! The figures come with the frame: they were measured once, at the source.
+//! Frame rate and frame time come with the frame: they were measured once, at the source.
 
 use vramp_kernels::Pixel;
 use vramp_kernels::pixel::glyphs::GLYPHS;
@@ -23,8 +23,8 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// Pixels of one large line ("FPS: 123.4") and three small lines: "dt: 12.3ms", and two lines of about twenty
-/// characters.
+/// Number of pixels of one large line ("FPS: 123.4") and three small lines, of which one ("dt: 12.3ms") has about ten
+/// characters and the other two have about twenty characters each.
 fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let lines = line(10, 36.0, frame) + line(10, 18.0, frame) + 2.0 * line(20, 18.0, frame);
     lines.min(frame.pixels() as f64)
@@ -32,8 +32,8 @@ fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
 
 const GREEN: Pixel = [0, 255, 0, 255];
 const WHITE: Pixel = [255; 4];
-/// The coverage of two text blocks, one per colour. Each block has two lines with a gap between them; five lines are an
-/// upper bound of the height of a block.
+/// Number of coverage bytes of two text blocks, one per colour. Each block has two lines with a gap between them; five
+/// lines are an upper bound of the height of a block.
 fn small_bytes(_: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     2 * coverage_bytes(
         [(12, LARGE_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX), (24, SMALL_PX)].into_iter(),
@@ -48,7 +48,7 @@ struct Fps {
     state: State,
 }
 
-/// The handler has no settings. `handlers` is the number of handlers in the graph.
+/// The number of handlers in the graph. The user cannot set anything.
 #[derive(Debug)]
 struct Settings {
     handlers: usize,

@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// The border, and the parts of the squares that reach inside the border.
+/// The border, and the parts of the squares that the border does not cover.
 fn touched(settings: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     let all = frame.pixels() as f64;
     let inner = |side: u32| f64::from(side.saturating_sub(2 * BORDER));

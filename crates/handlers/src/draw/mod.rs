@@ -19,16 +19,16 @@ use vramp_runtime::{Clock, Kind, PixelInfo, Setup};
 
 use crate::probe;
 
-/// Range of coordinates: inside the frame, or beyond one of its edges.
+/// Range of coordinates. A position may be inside the frame, or beyond an edge of the frame.
 const OFFSET: RangeInclusive<i64> = -65_536..=65_536;
 
-/// Number of pixels in a box that is cut off at the size of the frame.
+/// Number of pixels of a box. A box that is larger than the frame is cut off at the size of the frame.
 fn boxed(width: f64, height: f64, frame: Size) -> f64 {
     width.min(f64::from(frame.width)) * height.min(f64::from(frame.height))
 }
 
-/// Number of pixels in a line of text. The width of a glyph is about 0.6 times the font size, and the height of a line
-/// 1.2 times the font size.
+/// Number of pixels of a line of text. A glyph is about 0.6 times as wide as the font size, and a line is 1.2 times as
+/// high as the font size.
 fn line(characters: usize, size_px: f64, frame: Size) -> f64 {
     boxed(characters as f64 * 0.6 * size_px, 1.2 * size_px, frame)
 }

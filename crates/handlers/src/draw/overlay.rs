@@ -22,18 +22,22 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! overlay path=logo.png x=-20 y=20 alpha=0.8 ! null",
     settings: &[
         Setting::path("path", PathUse::Read, "image file, rotated as its EXIF data says"),
-        Setting::int("x", OFFSET, "left edge in pixels; negative counts from the right").default("0").live(),
-        Setting::int("y", OFFSET, "top edge in pixels; negative counts from the bottom").default("0").live(),
-        Setting::number("alpha", 0.0..=1.0, "opacity from 0 to 1, multiplied with the image's own").default("1").live(),
+        Setting::int("x", OFFSET, "distance from the left in pixels; a negative value is the distance from the right")
+            .default("0")
+            .live(),
+        Setting::int("y", OFFSET, "distance from the top in pixels; a negative value is the distance from the bottom")
+            .default("0")
+            .live(),
+        Setting::number("alpha", 0.0..=1.0, "opacity from 0 to 1, multiplied by the image's alpha").default("1").live(),
     ],
     bare: Some("path"),
     work: Work { class: Class::Draw, units: Units::PerFrameBy(touched) },
-    // The bytes of the image. This is the maximum, which counts for an image whose size cannot be read from its file.
+    // The bytes of the largest image, assumed if the size of the image cannot be read from its file.
     small: Some(|_, _, _| 4 * MOST_PIXELS),
     ..Entry::FILTER
 };
 
-/// The image is not opened for this estimate: it is assumed to be a logo of 256x256 pixels.
+/// The image is not opened for this estimate; it is assumed to be a logo of 256x256 pixels.
 fn touched(_: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     boxed(256.0, 256.0, frame)
 }
@@ -105,7 +109,7 @@ fn fits(size: Size) -> Result<(), PictureError> {
     if size.pixels() > MOST_PIXELS {
         return Err(PictureError::TooLarge { size, most: MOST_PIXELS });
     }
-    // The image takes at most 20 bytes per pixel: as stored, as rgba8, and as words for kernels.
+    // At most 20 bytes per pixel: for the stored pixels, the rgba8 pixels and the words for kernels together.
     Ok(NoMemory::probe(20 * size.pixels())?)
 }
 

@@ -1,6 +1,6 @@
 //! `text`: draws text on frames.
 //!
-//! The handler replaces `{fps}`, `{frame}`, `{time}` and `{size}` by the values of each frame. `{{` stands for a brace,
+//! The handler replaces `{fps}`, `{frame}`, `{time}` and `{size}` by the values of each frame. `{{` stands for `{`,
 //! and other words in braces are plain text. Lines are not wrapped. `letters` shapes the text; `letters/writing.rs`
 //! explains lines with values and right-to-left scripts.
 

@@ -1,7 +1,8 @@
 //! `waveform`: draws a running sine, or the mean brightness of each column, over the frame.
 //!
-//! The rows that the curve covers in a column are computed in integers, or once on the CPU, so that CPU and GPU agree.
-//! The curve is opaque; darkened pixels around it keep their alpha. There is no history: each frame has its own curve.
+//! The rows that the curve covers in a column are computed in integers for the brightness, and always by the CPU for
+//! the sine, so that CPU and GPU agree. The curve is opaque; the darkened pixels around the curve keep their alpha.
+//! There is no history: each frame has its own curve.
 
 use vramp_kernels::head::luma::LUMA;
 use vramp_kernels::pixel::curve::{self, CURVE};
@@ -29,8 +30,8 @@ pub static ENTRY: Entry = Entry {
         class: Class::Draw,
         units: Units::PerFrameBy(|_, _, frame| boxed(f64::from(frame.width), 3.0, frame)),
     },
-    // All pixels are read for the means. A quarter of the pixels is drawn on, which costs less than reading these
-    // pixels.
+    // All pixels are read for the means, and a quarter of the pixels is drawn on. Drawing on a pixel costs less than
+    // reading a pixel, so this number of units is an upper bound.
     work_when: &[("kind", "luma", Work { class: Class::Reduce, units: Units::PerPixel(1.25) })],
     ..Entry::FILTER
 };
@@ -62,8 +63,8 @@ impl Settings {
 /// Memory that is reused from frame to frame.
 #[derive(Debug, Default)]
 struct State {
-    /// Sine and cosine of each column's angle at time 0. The sines at other times follow from the angle sum formula, in
-    /// a fraction of the 45 us that 1920 sines take.
+    /// Sine and cosine of each column's angle at time 0. The sines at other times follow from the angle sum formula.
+    /// That takes a fraction of the 45 us in which 1920 sines are computed.
     angles: Vec<(f64, f64)>,
     rows: Vec<i32>,
     small: Vec<u32>,
@@ -107,7 +108,7 @@ impl PixelHandler for LumaCurve {
     }
 }
 
-/// Rounds down. `f64::floor` is a function call in code for the baseline processor.
+/// Rounds down like `f64::floor`, which would be a function call in code for the baseline processor.
 fn floor(v: f64) -> i32 {
     let whole = v as i32;
     whole - i32::from(v < f64::from(whole))

@@ -1,4 +1,4 @@
-//! Which file a path leads to, through links, other spellings and the standard streams.
+//! Finds the file that a path leads to, through links, other spellings and the standard streams.
 //!
 //! An existing file is identified by its device and inode, or by its canonical path on systems without inodes. A file
 //! that does not exist yet is identified by its canonical directory and its name. Nothing is opened.
@@ -21,9 +21,9 @@ pub(super) enum FileIdentity {
 /// How several users of a file affect each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
-    /// Keeps what is written: a file, or a disk.
+    /// Keeps the written bytes: a file, or a disk.
     File,
-    /// Passes what is written on to its readers.
+    /// Passes the written bytes on to readers.
     Pipe,
     /// Reading and writing are independent: a terminal or a socket.
     TwoWay,
@@ -39,7 +39,7 @@ pub(super) struct FoundFile {
 }
 
 impl FoundFile {
-    /// Whether writing to `self` changes what is read from `read`.
+    /// Whether writing to `self` changes the bytes that are read from `read`.
     pub(super) fn feeds(&self, read: &FoundFile) -> bool {
         self.identity == read.identity && matches!(self.kind, FileKind::File | FileKind::Pipe)
     }
@@ -60,8 +60,8 @@ pub(super) fn at(path: &Path) -> Option<FoundFile> {
             let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let mut name = place.file_name()?.to_owned();
             if cfg!(any(windows, target_os = "macos")) {
-                // The file systems of Windows and macOS usually ignore case. Refusing a name wrongly is better than
-                // overwriting a file.
+                // The file systems of Windows and macOS usually ignore case. Refusing a name without need is better
+                // than overwriting a file.
                 name.make_ascii_lowercase();
             }
             let place = fs::canonicalize(folder).ok()?.join(name);

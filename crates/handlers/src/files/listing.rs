@@ -73,7 +73,7 @@ fn by_numbers(a: &OsStr, b: &OsStr) -> Ordering {
     }
 }
 
-/// Removes the digits at the beginning and returns them without leading zeros.
+/// Removes the digits at the beginning, and returns these digits without leading zeros.
 fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -92,7 +92,7 @@ mod tests {
     fn numbers_in_names_count_as_numbers() {
         let long = format!("a{}.png", "9".repeat(100));
         let longer = format!("a1{}.png", "0".repeat(100));
-        // Names that differ only in leading zeros are in the order of their text.
+        // Names that differ only in leading zeros are sorted as text.
         let sorted: Vec<PathBuf> = [
             "a-1.png",
             "a.png",

@@ -2,9 +2,10 @@
 //!
 //! Entries declare which settings name files that are read or written ([`PathUse`]). [`FileUse`] collects these files
 //! for a graph, adds the files that the program itself uses, and refuses a run that would overwrite a file that the run
-//! reads, or write one file twice. Files are compared by what they are on the disk, not by name: links, hard links,
-//! relative paths, `/dev/stdout` and numbered names are resolved. The check opens nothing and changes nothing.
-//! `PipelineBuilder` runs the check before it opens anything, and the program runs the check before sources are probed.
+//! reads, or that would write to one file twice. Files are compared by what they are on the disk, not by name: links,
+//! hard links, relative paths, `/dev/stdout` and numbered names are resolved. The check opens nothing and changes
+//! nothing. `PipelineBuilder` runs the check before opening any file, and the program runs the check before sources are
+//! probed.
 //!
 //! ```
 //! # use vramp_handlers::{registry, files::FileUse};
@@ -45,7 +46,7 @@ pub struct Clash {
 
 vramp_plan::debug_as_display!(Clash);
 
-/// The files that a run reads and writes; [`FileUse::check`] compares them.
+/// The files that a run reads and writes. [`FileUse::check`] compares these files with each other.
 #[derive(Debug, Clone, Default)]
 pub struct FileUse {
     reads: Vec<FileReader>,
@@ -109,7 +110,7 @@ impl FileUse {
                     PathUse::Write if path == "-" => all.writes.push(write(Destination::StandardOutput)),
                     PathUse::Write => all.writes.push(write(Destination::Path(path.into()))),
                     PathUse::WriteNumbered => {
-                        // The check of the settings reports an invalid pattern.
+                        // An invalid pattern is reported when the settings are checked.
                         let names = NumberedPath::read(path).unwrap_or_else(|_| NumberedPath::only(path));
                         all.writes.push(write(Destination::Numbered(names)));
                     }
@@ -150,7 +151,7 @@ impl FileUse {
         self
     }
 
-    /// Refuses a run that would overwrite a file that the run reads, or write one file twice.
+    /// Refuses a run that would overwrite a file that the run reads, or that would write to one file twice.
     pub fn check(&self) -> Result<(), Clash> {
         if self.writes.is_empty() {
             return Ok(());
@@ -178,7 +179,7 @@ impl FileUse {
     fn files_read(&self) -> BTreeMap<FileIdentity, (usize, FileRead)> {
         let mut all = BTreeMap::new();
         for (reader, read) in self.reads.iter().enumerate() {
-            // The reader itself reports a pattern that cannot be listed.
+            // If the files of a pattern cannot be listed, the handler that reads them reports the error.
             let paths = match &read.from {
                 FileOrigin::Path(path) => vec![path.clone()],
                 FileOrigin::Matching(pattern) => matching(pattern).unwrap_or_default(),
@@ -214,10 +215,10 @@ enum Goal {
 struct Numbered {
     /// The directory as written, for messages.
     written: String,
-    /// The canonical directory; `None` if it does not exist.
+    /// The canonical directory; `None` if the directory does not exist.
     folder: Option<PathBuf>,
     names: NumberedPath,
-    /// Existing files that match one of the names; they may be links to other places.
+    /// Existing files that match one of the names. Such a file may be a link to another place.
     there: Vec<(FoundFile, String)>,
 }
 
@@ -235,7 +236,8 @@ impl Goal {
         }
     }
 
-    /// The files that exist or will be created. Of numbered files, only the existing files are included.
+    /// The files to which this goal leads, whether they exist yet or not. Of numbered files, only existing files are
+    /// included.
     fn files(&self) -> Box<dyn Iterator<Item = &FoundFile> + '_> {
         match self {
             Goal::Standard(found) | Goal::One(found, _) => Box::new(found.iter()),
@@ -346,7 +348,7 @@ impl Write {
         };
         let problem = format!("{one} and {two} would both write to {file}{same}");
         let help = match (other.by.setting, self.by.setting) {
-            (None, None) => "give one of them another file".to_owned(),
+            (None, None) => "choose another file for one of the two".to_owned(),
             (Some(_), None) => format!("give {one} another file, or leave {two} out"),
             (None, Some(_)) => format!("give {two} another file, or leave {one} out"),
             (Some(_), Some(_)) => format!("give {two} another file"),

@@ -1,7 +1,7 @@
 //! Names of numbered files: a path with a placeholder for the frame number.
 //!
-//! The module computes the file name of a frame. It decides whether a path can give a certain name, and whether two
-//! paths can give the same name. It does not access the disk.
+//! The module computes the file name of a frame, and decides whether a path can give a certain name and whether two
+//! paths can give the same name. The module does not access the disk.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -28,7 +28,7 @@ impl NumberedPath {
             let digits = behind.len() - behind.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             if behind[digits..].starts_with('d') {
                 if names.digits.is_some() {
-                    return Err(format!("`{path}` has two placeholders for the frame number; keep one"));
+                    return Err(format!("`{path}` has two placeholders for the frame number; remove one of them"));
                 }
                 let width = behind[..digits].parse().unwrap_or(1usize);
                 if width > MOST_DIGITS {
@@ -43,12 +43,14 @@ impl NumberedPath {
         }
         names.tail().push_str(rest);
         if names.digits.is_some() && names.after.contains('/') {
-            return Err(format!("`{path}` has the frame number in a directory name; put it into the file name"));
+            return Err(format!(
+                "`{path}` has the frame number in a directory name; put the number into the file name"
+            ));
         }
         Ok(names)
     }
 
-    /// This one name, taken literally.
+    /// A path that gives only this name, taken literally.
     pub(crate) fn only(name: &str) -> NumberedPath {
         NumberedPath { before: name.to_owned(), digits: None, after: String::new() }
     }
@@ -223,8 +225,8 @@ mod tests {
         ) {
             let given = |path: &str| -> BTreeSet<String> { (0..2500).map(|frame| name(path, frame)).collect() };
             let (ours, theirs) = (given(&one), given(&other));
-            // Names of up to three characters have numbers below 1000, so the names of the first 2500 frames include
-            // all such names.
+            // Names of up to three characters have numbers below 1000, so all of them are among the names of the first
+            // 2500 frames.
             let short = |all: &BTreeSet<String>| all.iter().filter(|name| name.len() <= 3).cloned().collect();
             let (ours_short, theirs_short): (BTreeSet<String>, BTreeSet<String>) = (short(&ours), short(&theirs));
             match names(&one).common(&names(&other)) {

@@ -13,9 +13,13 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x64 ! blur sigma=2 ! null",
     settings: &[
         Setting::number("sigma", 0.01..=100.0, "standard deviation in pixels").default("2").rebuild(),
-        Setting::of("size", ValueType::Odd { max: 1023, zero: true }, "number of taps; 0 uses 6 * sigma + 1, made odd")
-            .default("0")
-            .rebuild(),
+        Setting::of(
+            "size",
+            ValueType::Odd { max: 1023, zero: true },
+            "number of taps; 0 means 6 * sigma + 1, or the next odd number",
+        )
+        .default("0")
+        .rebuild(),
     ],
     bare: Some("sigma"),
     kernel: KernelRule::Reading(KernelDesc::separable(13), taps),
@@ -71,8 +75,8 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let weights = blur::weights(sigma, size).ok_or_else(|| {
         let most = blur::MOST_TAPS;
         HandlerError::failed(format!(
-            "sigma {sigma} with {size} taps is not a valid Gaussian: sigma must be above 0, and taps odd and at most \
-             {most}"
+            "sigma {sigma} with {size} taps is not a valid Gaussian: sigma must be above 0, and the number of taps \
+             must be odd and at most {most}"
         ))
     })?;
     let state = State { words: blur::pack(&weights), small: blur::small(&weights) };

@@ -44,8 +44,8 @@ impl PixelHandler for BoxBlur {
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
-        // The parameters are packed for each frame, because frames of a single row or column are summed along one axis
-        // only.
+        // The parameters are packed for each frame, because they depend on its size: a frame of a single row or column
+        // is summed along one axis only.
         let words = boxblur::pack(self.settings.side, info.source).ok_or_else(|| refused(self.settings.side))?;
         give.part(&words, &[]);
         Ok(Flow::Produced)

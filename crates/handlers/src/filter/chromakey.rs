@@ -1,6 +1,6 @@
-//! `chromakey`: makes pixels transparent whose colour is close to the key. Red, green and blue are kept.
+//! `chromakey`: reduces the alpha of pixels with a colour close to the key colour. Red, green and blue are kept.
 //!
-//! Alpha never grows. A hard edge is decided in integers, so that CPU and GPU agree.
+//! Alpha never grows. Without a soft edge, the filter compares integers only, so that CPU and GPU agree.
 
 use vramp_kernels::pixel::chromakey;
 use vramp_plan::catalog::{Class, Entry, Setting, Units, Work};
@@ -10,21 +10,25 @@ use super::fixed;
 
 pub static ENTRY: Entry = Entry {
     name: "chromakey",
-    about: "makes pixels transparent whose colour is close to the key",
+    about: "makes pixels with a colour close to the key colour transparent",
     example: "pattern size=64x64 ! chromakey color=00ff00 similarity=0.25 ! null",
     settings: &[
         Setting::color("color", "key colour").default("00ff00").live(),
-        // The distance of two chroma pairs is at most 1.42, the diagonal of a unit square.
+        // The distance between two chroma pairs is at most 1.42, the diagonal of a unit square.
         Setting::number(
             "similarity",
             0.0..=1.5,
-            "chroma distance from the key up to which pixels become fully transparent",
+            "chroma distance from the key colour up to which pixels become fully transparent",
         )
         .default("0.3")
         .live(),
-        Setting::number("smooth", 0.0..=1.5, "width of the soft edge; pixels farther away stay opaque")
-            .default("0.1")
-            .live(),
+        Setting::number(
+            "smooth",
+            0.0..=1.5,
+            "width of the soft edge, as a chroma distance; pixels beyond the edge keep their alpha",
+        )
+        .default("0.1")
+        .live(),
     ],
     bare: Some("color"),
     work: Work { class: Class::Pixel, units: Units::PerPixel(2.0) },

@@ -15,11 +15,11 @@ pub static ENTRY: Entry = Entry {
     settings: &[Setting::of(
         "m",
         ValueType::Numbers { counts: &[20] },
-        "four rows (r, g, b, a) of five factors (for r, g, b, a and full scale)",
+        "a row for each output r, g, b, a, with factors of the inputs r, g, b, a and of full scale",
     )
     .live()],
     bare: Some("m"),
-    // The parser reports missing settings; a given value must be valid.
+    // The parser reports a missing `m`, so only a given `m` is checked.
     check: |settings| settings.numbers("m").map_or(Ok(()), |m| words(m).map(drop)),
     ..Entry::FILTER
 };
@@ -41,7 +41,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(fixed::function(&matrix::MATRIX, &packed(settings.m)?))
 }
 
-/// The parameter words of a matrix, also for other filters that apply a matrix.
+/// The parameter words of a matrix. Other filters that apply a matrix use this function too.
 pub(super) fn packed(m: &[f64]) -> Result<[u32; 20], HandlerError> {
     words(m).map_err(HandlerError::failed)
 }

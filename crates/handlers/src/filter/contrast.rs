@@ -8,7 +8,7 @@ use super::fixed;
 
 pub static ENTRY: Entry = Entry {
     name: "contrast",
-    about: "multiplies red, green and blue around a pivot",
+    about: "multiplies the distance of red, green and blue from a pivot",
     example: "pattern ! contrast amount=1.2 pivot=0.5 ! null",
     settings: &[
         Setting::number("amount", -100.0..=100.0, "factor; 1 changes nothing").default("1").live(),

@@ -1,7 +1,7 @@
 //! `convolve`: a weighted sum of the 3x3, 5x5 or 7x7 square around each pixel.
 //!
 //! Alpha is kept. The kernel is not flipped: the first weight belongs to the top left pixel. Pixels beyond the border
-//! repeat the outermost pixels. Weights of 0 cost nothing.
+//! repeat the outermost pixels. Pixels with the weight 0 are not read, except for the centre, whose alpha is kept.
 
 use vramp_kernels::head::convolve;
 use vramp_plan::catalog::{self, Class, Entry, KernelDesc, KernelRule, Setting, Units, ValueType, Work};
@@ -17,7 +17,7 @@ pub static ENTRY: Entry = Entry {
         Setting::number(
             "divisor",
             -1e9..=1e9,
-            "divisor of the result; defaults to the sum of the weights, or 1 if they add up to 0",
+            "divisor of the result; defaults to the sum of the weights, or to 1 if that sum is 0",
         )
         .optional()
         .live(),
@@ -29,7 +29,7 @@ pub static ENTRY: Entry = Entry {
     kernel: KernelRule::Reading(KernelDesc::stencil(9), taps),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(taps(settings))) },
     small: Some(|settings, _, _| 8 * settings.numbers("kernel").map_or(0, |weights| weights.len() as u64)),
-    // The parser reports missing settings; given values must be valid.
+    // The parser reports a missing `kernel`, so only a given `kernel` is checked.
     check: |settings| Settings::read(settings).map_or(Ok(()), |settings| settings.weights().map(drop)),
     ..Entry::FILTER
 };
@@ -82,7 +82,7 @@ impl<'a> Settings<'a> {
         let Settings { kernel, bias, .. } = self;
         let divisor = self.divisor();
         if divisor == 0.0 {
-            return Err("the divisor must not be 0; leave it out to divide by the sum of the weights".to_owned());
+            return Err("the divisor must not be 0; leave out `divisor` to divide by the sum of the weights".to_owned());
         }
         let weights: Vec<f64> = kernel.iter().map(|weight| weight / divisor).collect();
         // A sum of weights that overflows is refused as the divisor, because dividing by infinity would make all
@@ -121,12 +121,12 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(worker(&Settings::of(setup)?.weights().map_err(HandlerError::failed)?))
 }
 
-/// A filter that is a convolution with these weights, plus a bias in levels.
+/// A filter that convolves with `weights` and then adds `bias`, given in levels from 0 to 255.
 pub(super) fn weighing(weights: &[f64], bias: f64) -> Result<Worker, HandlerError> {
     let fixed = convolve::fixed(weights, bias).ok_or_else(|| {
         let most = convolve::most(bias).floor();
         HandlerError::failed(format!(
-            "its weights are too large for 32-bit fixed point: the sum of their absolute values is limited to \
+            "the weights are too large for 32-bit fixed point: the sum of their absolute values must be at most \
              {most}"
         ))
     })?;

@@ -1,4 +1,4 @@
-//! `edges`: computes the Sobel gradient of the brightness. Alpha is kept.
+//! `edges`: computes the strength of edges from the Sobel gradients of the brightness. Alpha is kept.
 //!
 //! Red, green and blue of the output are equal. Pixels beyond the border mirror the image, without repeating the
 //! outermost pixels.
@@ -11,7 +11,7 @@ use super::fixed;
 
 pub static ENTRY: Entry = Entry {
     name: "edges",
-    about: "shows edges: the Sobel gradients of the brightness",
+    about: "shows the strength of edges, from the Sobel gradients of the brightness",
     example: "pattern size=64x64 ! edges ! null",
     kernel: KernelRule::Always(KernelDesc::stencil(9)),
     // Two gradients with six nonzero weights each.

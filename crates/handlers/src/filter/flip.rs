@@ -10,7 +10,7 @@ pub static ENTRY: Entry = Entry {
     name: "flip",
     about: "mirrors the image",
     example: "pattern ! flip axis=h ! null",
-    settings: &[Setting::choice("axis", &["h", "v", "both"], "axis: h swaps left and right, v top and bottom")
+    settings: &[Setting::choice("axis", &["h", "v", "both"], "axis: h swaps left and right, v swaps top and bottom")
         .default("h")
         .rebuild()],
     bare: Some("axis"),

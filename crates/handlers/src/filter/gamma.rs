@@ -8,9 +8,11 @@ use super::fixed;
 
 pub static ENTRY: Entry = Entry {
     name: "gamma",
-    about: "brightens (above 1) or darkens (below 1) the middle tones",
+    about: "brightens or darkens the middle tones",
     example: "pattern ! gamma value=2.2 ! null",
-    settings: &[Setting::number("value", 0.01..=100.0, "gamma; 1 changes nothing").default("1").live()],
+    settings: &[Setting::number("value", 0.01..=100.0, "gamma; above 1 brightens, below 1 darkens, 1 changes nothing")
+        .default("1")
+        .live()],
     bare: Some("value"),
     folds: true,
     ..Entry::FILTER

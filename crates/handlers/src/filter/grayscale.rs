@@ -1,4 +1,5 @@
-//! `grayscale`: replaces red, green and blue by their weighted mean, with fixed weights. Alpha and format are kept.
+//! `grayscale`: replaces red, green and blue by their weighted mean, with fixed weights. Alpha and the pixel format
+//! are kept.
 
 use vramp_kernels::pixel::gray;
 use vramp_plan::catalog::Entry;

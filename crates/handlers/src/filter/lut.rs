@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x64 ! lut path=film.cube ! null",
     settings: &[Setting::path("path", PathUse::Read, ".cube file with a 1-D or 3-D table")],
     bare: Some("path"),
-    // Four corners of a tetrahedron are read and weighted.
+    // For each pixel, the four corners of a tetrahedron in the cube are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     small: Some(|_, _, _| cube::small_bytes(cube::MOST_ALONG)),
     ..Entry::FILTER

@@ -1,8 +1,8 @@
-//! Filters: one image in, one image out. Each file declares a filter and chooses its kernel and parameters; the kernels
-//! are in `vramp_kernels`.
+//! Filters: one image in, one image out. Each file declares a filter, and chooses the kernel and the parameters of the
+//! filter. The kernels are in `vramp_kernels`.
 //!
 //! Parameters that depend only on settings are computed once. Parameters that depend on sizes are computed again when a
-//! size changes.
+//! size changes, or for every frame if that costs next to nothing.
 
 pub mod blur;
 pub mod boxblur;

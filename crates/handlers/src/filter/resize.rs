@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry {
         Setting::choice(
             "filter",
             &["nearest", "bilinear", "area", "lanczos"],
-            "filter: fastest, smooth, exact means, sharpest",
+            "filter: nearest is fastest, bilinear is smooth, area takes exact means, lanczos is sharpest",
         )
         .default("bilinear")
         .rebuild(),
@@ -41,8 +41,8 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// The work in bilinear samples of four taps each. The two-pass filters `area` and `lanczos` have taps along each axis;
-/// the number of taps grows in proportion to the shrinking.
+/// The work in bilinear samples of four taps each. The two-pass filters `area` and `lanczos` have taps along each axis.
+/// The number of taps along an axis is proportional to the factor by which the image shrinks along that axis.
 fn samples(settings: &catalog::SettingValues, input: Size, output: Size) -> f64 {
     let shrink = |from: u32, to: u32| (f64::from(from) / f64::from(to)).max(1.0);
     let (across, down) = (shrink(input.width, output.width), shrink(input.height, output.height));
@@ -70,7 +70,7 @@ struct Settings {
     filter: ResizeFilter,
 }
 
-/// Size of the source positions along both axes, with their weights.
+/// Number of bytes of the source positions and weights along both axes.
 fn small_bytes(settings: &catalog::SettingValues, source: Size, size: Size) -> u64 {
     match settings.word("filter") {
         Some("area") => resample::most_small_bytes(resample::axis::ResampleFilter::Area, source, size),
@@ -126,7 +126,7 @@ impl ResizeTarget {
 /// The source positions for the sizes of the last frame.
 #[derive(Debug, Default)]
 struct State {
-    /// Input and output size that the positions were computed for.
+    /// The input size and the output size that the positions were computed for.
     sizes: Option<(Size, Size)>,
     words: Vec<u32>,
     small: Vec<u32>,
@@ -153,7 +153,8 @@ impl PixelHandler for ResizeHandler {
         if width.max(height) > f64::from(Size::MAX_SIDE) {
             let (from, most) = (info.source, Size::MAX_SIDE);
             return Err(HandlerError::failed(format!(
-                "scaling {from} gives {width}x{height}, but a side has at most {most} pixels; choose a smaller scale"
+                "scaling {from} gives {width}x{height}, but a side may have at most {most} pixels; choose a smaller \
+                 scale"
             )));
         }
         let sizes = (info.source, info.size);

@@ -1,4 +1,4 @@
-//! `saturation`: moves colours towards the gray of the same luma, or away from that gray. Alpha and luma are kept.
+//! `saturation`: multiplies the distance of colours from the gray of the same luma. Alpha and luma are kept.
 //!
 //! The filter uses a matrix in fixed point with the same number of fraction bits on CPU and GPU.
 
@@ -11,9 +11,15 @@ use super::fixed;
 
 pub static ENTRY: Entry = Entry {
     name: "saturation",
-    about: "makes colours stronger (above 1) or grayer (below 1)",
+    about: "makes colours stronger (above 1), grayer (0 to 1) or complementary (below 0)",
     example: "pattern ! saturation amount=0.7 ! null",
-    settings: &[Setting::number("amount", -16.0..=16.0, "factor; 0 gives gray, 1 changes nothing").default("1").live()],
+    settings: &[Setting::number(
+        "amount",
+        -16.0..=16.0,
+        "factor; 0 gives gray, 1 changes nothing, below 0 inverts hues",
+    )
+    .default("1")
+    .live()],
     bare: Some("amount"),
     ..Entry::FILTER
 };

@@ -1,4 +1,4 @@
-//! `threshold`: makes pixels white that are brighter than a level, and all others black. Alpha is kept.
+//! `threshold`: turns pixels above a brightness level white, and all other pixels black. Alpha is kept.
 //!
 //! The filter compares integers, so that CPU and GPU agree.
 
@@ -10,7 +10,7 @@ use super::fixed;
 
 pub static ENTRY: Entry = Entry {
     name: "threshold",
-    about: "makes pixels brighter than a level white, all others black",
+    about: "turns pixels above a brightness level white, and all other pixels black",
     example: "pattern ! threshold level=0.4 ! null",
     settings: &[Setting::number("level", 0.0..=1.0, "brightness level from 0 to 1").default("0.5").live()],
     bare: Some("level"),

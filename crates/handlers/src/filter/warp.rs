@@ -1,6 +1,7 @@
 //! `warp`: applies an affine map from source to destination.
 //!
-//! The size stays; pixels that the map moves out of the image are lost. Pixels without a source are transparent black.
+//! The image keeps its size; pixels that the map moves out of the image are lost. Pixels without a source are
+//! transparent black.
 
 use vramp_kernels::head::warp::{self, Map};
 use vramp_plan::Size;
@@ -14,7 +15,7 @@ pub static ENTRY: Entry = Entry {
     settings: &[Setting::of(
         "m",
         ValueType::Numbers { counts: &[6] },
-        "two rows of three: factor of x, factor of y, offset in pixels",
+        "a row for the new x, then a row for the new y: factor of x, factor of y, offset in pixels",
     )
     .live()],
     bare: Some("m"),

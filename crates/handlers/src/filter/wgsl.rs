@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
     spaces: &[Space::Gpu],
     // A default: once the text has been read, the graph knows whether the shader is a pixel function.
     kernel: KernelRule::Always(KernelDesc::OPAQUE),
-    // The amount of work is unknown; a handful of pixel functions is a moderate guess.
+    // The amount of work is unknown; the work of four pixel functions is a moderate guess.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },
     ..Entry::FILTER
 };
@@ -56,7 +56,8 @@ impl OwnShader {
             let default = declare::default(member)?;
             let value = value(&member.name).unwrap_or(&default);
             let Some(given) = declare::words(member.kind, value) else {
-                return Err(format!("`{}` is now {}, but its value has another type", member.name, member.kind.name()));
+                let (name, kind) = (&member.name, member.kind.name());
+                return Err(format!("`{name}` is now declared as {kind}, but the given value has another type"));
             };
             member.put(&given, &mut words);
         }

@@ -88,8 +88,9 @@ impl Fonts {
         let font = open_regular(Path::new(path)).map_err(unreadable)?;
         font.take(MOST_FONT_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
         let count = bytes.len();
-        let other =
-            || no_font(if count == 0 { "empty".to_owned() } else { format!("{count} bytes of something else") });
+        let other = || {
+            no_font(if count == 0 { "empty".to_owned() } else { format!("{count} bytes long, but not a valid font") })
+        };
         let mut db = Database::new();
         let id = choose(&mut db, Source::Binary(Arc::new(bytes))).ok_or_else(other)?;
         db.load_font_source(Source::Binary(Arc::new(EMBEDDED)));
@@ -135,7 +136,7 @@ impl Fonts {
         buffer.shape_until_scroll(&mut self.system, false);
         let (mut run, mut missing) = (ShapedRun::default(), false);
         for laid in buffer.layout_runs() {
-            // A right-to-left line may begin anywhere: its left end is moved to the start of the run.
+            // The left end of a right-to-left line may be anywhere, so it is moved to the start of the run.
             let left = laid.glyphs.iter().map(|glyph| glyph.x).fold(f32::INFINITY, f32::min);
             run.right_to_left |= laid.rtl;
             for glyph in laid.glyphs {

@@ -25,8 +25,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vramp_plan::Size;
 
-/// Runs a layout function, and reports a panic of the font libraries as a damaged font. About one in five hundred fonts
-/// with randomly changed bytes made these libraries panic.
+/// Runs a layout function, and reports a panic of the font libraries as a damaged font. In a test, about one in
+/// five hundred fonts with randomly changed bytes made these libraries panic.
 pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, LettersError>) -> Result<R, LettersError> {
     // The panic drops all half-built state.
     catch_unwind(AssertUnwindSafe(set)).unwrap_or_else(|_| {
@@ -38,8 +38,8 @@ pub(crate) fn guarded<R>(font: Option<&str>, set: impl FnOnce() -> Result<R, Let
 }
 
 /// An estimate of the coverage bytes for lines of these lengths and font sizes, one line below the other. The estimate
-/// is seldom too low. Letters are seldom wider than three quarters of the font size. The distance of two lines is 5/4
-/// of the font size. A text block allocates powers of two.
+/// is seldom too low: it assumes letters as wide as three quarters of the font size, which few letters exceed, and a
+/// distance of 5/4 of the font size between two lines. A text block allocates powers of two.
 pub(crate) fn coverage_bytes(lines: impl Iterator<Item = (usize, u32)>, frame: Size) -> u64 {
     let (mut width, mut height) = (0, 0);
     for (letters, size_px) in lines {
@@ -59,16 +59,18 @@ pub(crate) enum LettersError {
     #[error("font `{path}` cannot be read: {error}; check the path, or leave out `font` for the embedded font")]
     Unreadable { path: String, error: std::io::Error },
     #[error(
-        "font `{path}` is {problem}, expected a TrueType or OpenType file (.ttf, .otf, .ttc); convert it, or leave \
-         out `font` for the embedded font"
+        "font `{path}` is {problem}; give a TrueType or OpenType file (.ttf, .otf, .ttc), or leave out `font` for the \
+         embedded font"
     )]
     NoFont { path: String, problem: String },
     #[error("a system font that the text needs is damaged; give a `font` that has all characters")]
     Damaged,
-    #[error("the text has {count} characters, expected at most {most}; shorten it, or use several `text` handlers")]
+    #[error(
+        "the text has {count} characters, expected at most {most}; shorten the text, or use several `text` handlers"
+    )]
     TooLong { count: usize, most: usize },
     #[error(
-        "the text has {count} glyphs and lines, expected at most {}; shorten it, or use several \
+        "the text has {count} glyphs and lines in all, expected at most {}; shorten the text, or use several \
          `text` handlers",
         MOST_GLYPHS
     )]

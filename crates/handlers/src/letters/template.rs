@@ -1,6 +1,6 @@
 //! Text templates: finds `{fps}`, `{frame}`, `{time}` and `{size}` in a text, line by line.
 //!
-//! `{{` stands for a brace; any other word in braces is plain text.
+//! `{{` stands for `{`; any other word in braces is plain text.
 
 use super::LettersError;
 use super::values::TextValue;

@@ -27,7 +27,7 @@ const TO_THE_LEFT: char = '\u{200f}';
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextPlacement {
-    /// Left end of the first baseline.
+    /// Column of the left end of the first baseline.
     pub(crate) x: i32,
     /// Row of the first baseline.
     pub(crate) y: i32,
@@ -39,12 +39,13 @@ pub(crate) struct TextBlock {
     color: Pixel,
     sheet: GlyphSheet,
     lines: Vec<TextLine>,
-    /// The characters of values, once for each font size that needs them.
+    /// The characters of values, once for each font size in which values occur.
     figures: Vec<ValueGlyphs>,
     /// Maximum number of glyphs of all values together.
     room: usize,
-    /// The values of the current frame, each followed by a line break, and the values of the next frame.
+    /// The values of the current layout, each followed by a line break.
     values: String,
+    /// The values of the next frame, in the same form.
     next: String,
     set: Vec<Vec<Glyph>>,
     words: [u32; 8],
@@ -56,7 +57,7 @@ pub(crate) struct TextBlock {
 struct TextLine {
     x: i32,
     y: i32,
-    /// From left to right.
+    /// The texts and values of the line, from left to right.
     items: Vec<LineItem>,
     size_px: u32,
 }
@@ -66,7 +67,7 @@ enum LineItem {
     Value(TextValue),
 }
 
-/// Masks with the positions of their origins, and the pen position after them.
+/// Masks with the positions of their origins, and the distance that the pen moves over all masks.
 struct PlacedGlyphs {
     marks: Vec<(GlyphMask, f64, f64)>,
     advance: f64,

@@ -1,4 +1,4 @@
-//! The size of an image from its header, after the rotation that the header asks for.
+//! The size of an image from its header, after the rotation by the orientation tag.
 //!
 //! Of the files that match a pattern, only the file that the source `image` reads first is probed; the other files may
 //! have other sizes.
@@ -24,19 +24,19 @@ fn first(pattern: &str) -> Result<PathBuf, ProbeError> {
     let found = matching(pattern).map_err(|error| match error {
         ListError::Pattern { problem, at } => refuse(
             format!("`{pattern}` is not a valid pattern: {problem} at character {at}"),
-            "write * for any part of a name, ? for one character, and [a-f] for one of several",
+            "write * for any part of a name, ? for one character, and [a-f] for one of several characters",
         ),
         ListError::Unreadable { path, error } => unreadable(&path, &error),
     })?;
     found.into_iter().next().ok_or_else(|| {
         refuse(
             format!("no file matches `{pattern}`"),
-            "check the pattern, and quote it so that the shell does not expand it",
+            "check the pattern, and put it in quotes so that the shell does not expand it",
         )
     })
 }
 
-/// The size in an image header. The sides are swapped if the source `image` turns the image by a quarter.
+/// The size in an image header. The sides are swapped if the source `image` rotates the image by a quarter turn.
 fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError> {
     let name = path.display();
     let head = reader.fill_buf().map_err(|error| unreadable(path, &error))?;
@@ -44,16 +44,16 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
     let Some(kind) = kind(&head) else {
         return Err(refuse(
             format!("`{name}` starts with {}, expected a PNG, JPEG, WebP, BMP, TIFF or GIF at byte 0", shown(&head)),
-            "convert the file to one of these formats, or read it with `video`",
+            "convert the file to one of these formats, or read the file with `video`",
         ));
     };
     let broken = |problem: String| refuse(problem, "check that the file is complete, for example with an image viewer");
     let found = imagesize::reader_size(&mut reader).map_err(|error| {
         let at = reader.stream_position().unwrap_or_default();
         match error {
-            ImageError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                broken(format!("`{name}` ends at byte {at} in the middle of its {kind} header, before its size"))
-            }
+            ImageError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => broken(format!(
+                "`{name}` ends at byte {at} in the middle of the {kind} header, before the size of the image"
+            )),
             ImageError::IoError(error) => broken(format!("`{name}`: {kind} header at byte {at}: {error}")),
             _ => broken(format!("`{name}`: the {kind} header at byte {at} has no size")),
         }
@@ -66,7 +66,7 @@ fn size(path: &Path, mut reader: impl BufRead + Seek) -> Result<Size, ProbeError
     let sides = u32::try_from(found.width).ok().zip(u32::try_from(height).ok());
     let stored = sides.and_then(|(width, height)| Size::new(width, height)).ok_or_else(|| {
         broken(format!(
-            "`{name}`: its {kind} header says {}x{height}, expected sides from 1 to {}",
+            "`{name}`: the size in the {kind} header is {}x{height}, expected sides from 1 to {}",
             found.width,
             Size::MAX_SIDE
         ))
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn sizes_that_no_frame_can_have_are_refused_with_their_numbers() {
-        assert!(look(&png(0, 2)).unwrap_err().contains("says 0x2"));
-        assert!(look(&png(65_537, 1)).unwrap_err().contains("says 65537x1"));
+        assert!(look(&png(0, 2)).unwrap_err().contains("is 0x2"));
+        assert!(look(&png(65_537, 1)).unwrap_err().contains("is 65537x1"));
         assert!(look(&png(u32::MAX, u32::MAX)).unwrap_err().contains("4294967295"));
         assert_eq!(look(&png(65_536, 1)), Ok(Size { width: 65_536, height: 1 }));
     }

@@ -1,10 +1,10 @@
 //! Probing: reads the headers of sources and the texts of shaders, so that sizes, rates, formats and kernels are known
 //! before anything runs. Each kind of source has its own file.
 //!
-//! A probe decodes nothing and opens no cameras: the format of a camera is what its settings say, or unknown. A probe
-//! reads a bounded number of bytes and waits a bounded time for other programs; only standard input has no time limit.
-//! Whatever the bytes are, the result is a value or an error. An error names the file, the position, what was expected
-//! and a remedy.
+//! A probe decodes nothing and opens no cameras: the size and rate of a camera come from its settings, or are unknown.
+//! A probe reads a bounded number of bytes and waits a bounded time for other programs; only standard input has no time
+//! limit. Whatever the bytes are, the result is a value or an error. An error names the file, the position, what was
+//! expected and a remedy.
 
 mod image;
 mod raw;
@@ -49,16 +49,22 @@ fn refuse(problem: impl Into<String>, help: impl Into<String>) -> ProbeError {
     ProbeError { problem: problem.into(), help: help.into() }
 }
 
-/// Opens a regular file. A pipe is refused, because bytes read here would be lost.
+/// Opens a regular file. A pipe is refused, because bytes that a probe reads from a pipe would be lost.
 fn open(path: &Path) -> Result<File, ProbeError> {
     let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     if found.is_dir() {
-        return Err(refuse(format!("`{}` is a directory, expected a file", path.display()), "give a file in it"));
+        return Err(refuse(
+            format!("`{}` is a directory, expected a file", path.display()),
+            "give a file in that directory",
+        ));
     }
     if !found.is_file() {
         return Err(refuse(
-            format!("`{}` is a pipe or a device, expected a file: reading its header would consume it", path.display()),
-            "write it to a file first, or pipe it into standard input if the source accepts `-`",
+            format!(
+                "`{}` is a pipe or a device, expected a file: a header can be read from a pipe only once",
+                path.display()
+            ),
+            "write the data to a file first, or pipe the data into standard input if the source accepts `-`",
         ));
     }
     open_regular(path).map_err(|error| unreadable(path, &error))
@@ -68,8 +74,8 @@ fn unreadable(path: &Path, error: &io::Error) -> ProbeError {
     let help = match error.kind() {
         io::ErrorKind::NotFound if path.is_relative() => "check the path; it is relative to the current directory",
         io::ErrorKind::NotFound => "check the path",
-        io::ErrorKind::PermissionDenied => "check its permissions",
-        _ => "check that the file is complete and its disk is available",
+        io::ErrorKind::PermissionDenied => "check the permissions of the file",
+        _ => "check that the file is complete and that the disk is available",
     };
     refuse(format!("`{}` cannot be read: {error}", path.display()), help)
 }

@@ -14,7 +14,7 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
         let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
         if found.is_dir() {
             let problem = format!("`{}` is a directory, expected a file of frames", path.display());
-            return Err(refuse(problem, "give a file in it"));
+            return Err(refuse(problem, "give a file in that directory"));
         }
     }
     Ok(Probed::default())

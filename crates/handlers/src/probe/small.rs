@@ -11,7 +11,7 @@ use vramp_plan::catalog::SettingValues;
 
 use crate::draw::overlay;
 
-/// The size of a cube is given before its entries, within this many bytes.
+/// Number of bytes at the start of a .cube file that are searched for the size of the cube.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
 
 pub(crate) fn overlay_bytes(settings: &SettingValues) -> Option<u64> {
@@ -29,7 +29,7 @@ fn file(settings: &SettingValues) -> Option<&Path> {
     path.metadata().ok()?.is_file().then_some(path)
 }
 
-/// The bytes of small data for a .cube file; zero if the file has only curves.
+/// The bytes of small data for a .cube file; zero if the file has only curves and no cube.
 fn cube_bytes(path: &Path) -> Option<u64> {
     let mut lines = BufReader::new(File::open(path).ok()?.take(MOST_HEADER_BYTES)).lines();
     let said = lines

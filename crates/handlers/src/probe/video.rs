@@ -26,7 +26,7 @@ pub(super) fn probe(path: &str) -> Result<Probed, ProbeError> {
 fn probe_with(program: &str, path: &str, limit: Duration) -> Result<Probed, ProbeError> {
     if path == "-" {
         return Err(refuse(
-            "`video` cannot probe standard input without consuming it",
+            "`video` cannot read standard input, because probing would consume the stream",
             "give a file or an address, or pipe y4m into `y4m path=-`",
         ));
     }
@@ -36,7 +36,7 @@ fn probe_with(program: &str, path: &str, limit: Duration) -> Result<Probed, Prob
         let words = if words.is_empty() { said.status.to_string() } else { words };
         return Err(refuse(
             format!("ffprobe could not read `{path}`: {words}"),
-            "check the path or address, and that ffmpeg can play it",
+            "check the path or address, and check that ffmpeg can play the video",
         ));
     }
     read(path, &said.answer)
@@ -47,7 +47,7 @@ fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
     let json: Value = serde_json::from_slice(answer).map_err(|error| {
         refuse(
             format!("ffprobe's answer about `{path}` is not JSON: {error}"),
-            "check that `ffprobe -version` is ffmpeg's own",
+            "check with `ffprobe -version` that this is the ffprobe of ffmpeg",
         )
     })?;
     let stream = &json["streams"][0];
@@ -62,11 +62,11 @@ fn read(path: &str, answer: &[u8]) -> Result<Probed, ProbeError> {
     let size = u32::try_from(width).ok().zip(u32::try_from(height).ok()).and_then(|(w, h)| Size::new(w, h));
     let size = size.ok_or_else(|| {
         refuse(
-            format!("ffprobe says `{path}` is {width}x{height}, expected sides from 1 to {}", Size::MAX_SIDE),
+            format!("according to ffprobe, `{path}` is {width}x{height}, expected sides from 1 to {}", Size::MAX_SIDE),
             "check that the file is complete, for example by playing it",
         )
     })?;
-    // A pipe of constant rate has the average rate, so the average is tried first. 0/0 means unknown.
+    // ffmpeg will send frames at the constant average rate, so the average is tried first. 0/0 means unknown.
     let rate = ["avg_frame_rate", "r_frame_rate"]
         .iter()
         .find_map(|key| stream[*key].as_str().and_then(|text| text.parse::<Rate>().ok()));
@@ -92,7 +92,7 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
     let deadline = Instant::now() + limit;
     let mut child = Command::new(program)
         .args(["-v", "error", "-select_streams", "v:0", "-of", "json", "-show_entries"])
-        // The section is called `side_data` here, because versions before 5 do not know its longer name.
+        // The section is called `side_data` here, because ffprobe before version 5 does not know its longer name.
         .arg("stream=width,height,avg_frame_rate,r_frame_rate:side_data=rotation")
         // -i, so that a path with a leading dash is not parsed as an option.
         .args(["-i", path])
@@ -103,7 +103,7 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
         .map_err(|error| {
             refuse(
                 format!("ffprobe, which is needed to probe `{path}`, cannot be started: {error}"),
-                "install ffmpeg so that `ffprobe` is in the PATH, or use `y4m` or `image`, which need no tool",
+                "install ffmpeg so that `ffprobe` is in the PATH, or use `y4m` or `image`, which do not need ffmpeg",
             )
         })?;
     let answer = child.stdout.take().map(collect);
@@ -125,7 +125,7 @@ fn run(program: &str, path: &str, limit: Duration) -> Result<ProcessOutput, Prob
     Ok(ProcessOutput { status, answer, errors })
 }
 
-/// Reads a pipe on a separate thread, so that the caller can stop waiting at its deadline.
+/// Reads a pipe on a separate thread, so that the caller can stop waiting at a deadline.
 fn collect(pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (done, said) = mpsc::channel();
     // If no thread can be started, the sender is dropped and the receiver stops waiting.

@@ -45,7 +45,7 @@ fn standard_input() -> Result<Probed, ProbeError> {
     if io::stdin().is_terminal() {
         return Err(refuse(
             "standard input is a terminal, expected a YUV4MPEG2 stream",
-            "pipe one in, such as `ffmpeg -i clip.mp4 -f yuv4mpegpipe - | vramp run ...`, or give a file",
+            "pipe a stream in, for example with `ffmpeg -i clip.mp4 -f yuv4mpegpipe - | vramp run ...`, or give a file",
         ));
     }
     match HEAD.get_or_init(|| first_of_standard_input().map_err(|error| error.to_string())) {
@@ -68,9 +68,9 @@ pub(crate) fn first_line(mut reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Parses a header line. `name` is the name of its origin, for messages.
+/// Parses a header line. `name` is the name of the stream in messages.
 pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
-    let not_y4m = "check that it is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes a y4m file";
+    let not_y4m = "check that the stream is y4m; `ffmpeg -i clip -pix_fmt yuv420p clip.y4m` makes a y4m file";
     let magic = &head[..head.len().min(MAGIC.len())];
     if magic != MAGIC {
         return Err(refuse(format!("{name}, byte 0: found {}, expected `YUV4MPEG2`", shown(magic)), not_y4m));
@@ -166,7 +166,7 @@ pub(crate) const INTERLACING: [(u8, Interlacing); 5] = [
 struct Tags {
     width: Option<u32>,
     height: Option<u32>,
-    /// Numerator and denominator: both above zero, or both zero if the rate is unknown.
+    /// Numerator and denominator of the rate: both above zero, or both zero if the rate is unknown.
     rate: Option<(u32, u32)>,
     chroma: Option<ChromaTag>,
     interlacing: Option<Interlacing>,
@@ -192,7 +192,7 @@ impl Tags {
             b'X' => {
                 match value {
                     b"COLORRANGE=FULL" | b"COLORRANGE=LIMITED" => self.says_range = true,
-                    // The matrix is stored with the frames, as is the range.
+                    // The matrix and the range are stored with the frames.
                     b"COLORMATRIX=BT601" | b"COLORMATRIX=BT709" => {}
                     comment => self.comments.push(comment.to_vec()),
                 }
@@ -210,16 +210,16 @@ fn side(value: &[u8]) -> Result<u32, (String, &'static str)> {
 }
 
 fn rate(value: &[u8]) -> Result<(u32, u32), (String, &'static str)> {
-    ratio(value)
-        .filter(|(num, den)| (*num == 0) == (*den == 0))
-        .ok_or_else(|| ("a rate such as `F30000:1001`".to_owned(), "fix the header, or write F0:0 if there is no rate"))
+    ratio(value).filter(|(num, den)| (*num == 0) == (*den == 0)).ok_or_else(|| {
+        ("a rate such as `F30000:1001`".to_owned(), "fix the header, or write F0:0 if the rate is unknown")
+    })
 }
 
 fn chroma(value: &[u8]) -> Result<ChromaTag, (String, &'static str)> {
     CHROMA.into_iter().find(|chroma| chroma.0.as_bytes() == value).ok_or_else(|| {
         (
             "C420, C420jpeg, C420mpeg2, C420paldv, C422, C444 or Cmono, 8 bits each".to_owned(),
-            "convert it first, for example with `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
+            "convert the video first, for example with `ffmpeg -i clip.y4m -pix_fmt yuv420p clip8.y4m`",
         )
     })
 }
@@ -227,15 +227,15 @@ fn chroma(value: &[u8]) -> Result<ChromaTag, (String, &'static str)> {
 fn interlacing(value: &[u8]) -> Result<Interlacing, (String, &'static str)> {
     let found = INTERLACING.into_iter().find(|(letter, _)| value == [*letter]);
     found.map(|(_, interlacing)| interlacing).ok_or_else(|| {
-        ("interlacing as Ip, It, Ib, Im or I?".to_owned(), "fix the header, or write I? if it is unknown")
+        ("interlacing as Ip, It, Ib, Im or I?".to_owned(), "fix the header, or write I? if the interlacing is unknown")
     })
 }
 
 fn aspect(value: &[u8]) -> Result<PixelAspect, (String, &'static str)> {
     let parts = ratio(value).filter(|(num, den)| (*num == 0) == (*den == 0));
-    parts
-        .map(|(num, den)| PixelAspect { num, den })
-        .ok_or_else(|| ("a pixel aspect such as `A1:1`".to_owned(), "fix the header, or write A0:0 if it is unknown"))
+    parts.map(|(num, den)| PixelAspect { num, den }).ok_or_else(|| {
+        ("a pixel aspect such as `A1:1`".to_owned(), "fix the header, or write A0:0 if the aspect is unknown")
+    })
 }
 
 /// Two decimal numbers with a colon between them.

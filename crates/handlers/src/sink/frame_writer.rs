@@ -1,8 +1,8 @@
-//! Writes whole frames to a byte stream, for sinks of uncompressed video. Row padding is left out. Callers provide
-//! headers.
+//! Writes whole frames to a byte stream, for sinks of uncompressed video. Row padding is left out. The sinks
+//! provide the headers.
 //!
-//! All frames of a stream have one size and format. After an error, the partly written frame is removed; if the output
-//! cannot be truncated, the stream ends there. Writing allocates nothing after the first frame.
+//! All frames of a stream have one size and format. After an error, the partly written frame is removed; the stream
+//! ends if the output cannot be truncated. Writing allocates nothing after the first frame.
 
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ pub(super) fn replaces(settings: &SettingValues) -> bool {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
-        "{name}, frame {frame}, byte {at}: {error}; the {frames} frames before it are complete ({bytes} bytes); {}",
+        "{name}, frame {frame}, byte {at}: {error}; the {frames} earlier frames are complete ({bytes} bytes); {}",
         remedy(error)
     )]
     Failed { name: String, frame: u64, at: u64, frames: u64, bytes: u64, error: io::Error },
@@ -47,8 +47,8 @@ pub(super) enum WriteError {
     #[error("{name}, frame {frame}: the stream broke in an earlier frame and cannot continue; restart the run")]
     Over { name: String, frame: u64 },
     #[error(
-        "{name}: frame {frame} is {size}, but earlier frames are {first}, and the stream has one size; put \
-         `resize size={first}` before this sink"
+        "{name}: frame {frame} is {size}, but earlier frames are {first}, and the size must not change; put `resize \
+         size={first}` before this sink"
     )]
     Size { name: String, frame: u64, size: Size, first: Size },
     #[error(
@@ -71,8 +71,9 @@ pub(super) struct FrameWriter {
     to: Box<dyn Outlet>,
     /// Format, size and colours of the first frame.
     first: Option<(Format, Size, Yuv)>,
-    /// Number of bytes of the whole frames written so far, and number of these frames.
+    /// Total bytes of the whole frames written so far.
     bytes: u64,
+    /// Number of whole frames written so far.
     frames: u64,
     gathered: Vec<u8>,
     /// Whether the stream broke inside a frame that could not be removed.
@@ -103,7 +104,7 @@ impl FrameWriter {
                 Ok(())
             }
             Err(error) => {
-                // If the partial frame cannot be removed, nothing may follow it.
+                // If the partly written frame cannot be removed, nothing may be written after it.
                 self.over = !self.to.cut_to(self.bytes).unwrap_or(false);
                 let (name, at, frames, bytes) = (self.name.clone(), self.bytes + written, self.frames, self.bytes);
                 Err(match error.kind() {
@@ -196,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk with room for a few bytes, or a pipe whose reader closes it after that many bytes.
+    /// A disk with room for a few bytes, or a pipe that the reader closes after that many bytes.
     #[derive(Clone)]
     struct Small {
         bytes: Arc<Mutex<Vec<u8>>>,
@@ -264,7 +265,7 @@ mod tests {
         writer.write(b"H ", &gray(4, 4, 2), b"abcdefgh").unwrap();
         let error = writer.write(b"F ", &gray(5, 4, 2), b"ijklmnop").unwrap_err().to_string();
         assert!(error.starts_with("`out.y4m`, frame 5, byte 18: "), "{error}");
-        assert!(error.contains("the 1 frames before it are complete (10 bytes)"), "{error}");
+        assert!(error.contains("the 1 earlier frames are complete (10 bytes)"), "{error}");
         assert_eq!(small.text(), "H abcdefgh");
         // The stream did not break: the next frame is tried at the same place.
         let error = writer.write(b"F ", &gray(6, 4, 2), b"qrstuvwx").unwrap_err().to_string();

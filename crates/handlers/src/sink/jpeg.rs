@@ -1,7 +1,7 @@
-//! `jpeg`: writes JPEG files, one per frame. Alpha is dropped, and colours stay unchanged.
+//! `jpeg`: writes JPEG files, one per frame. Alpha is dropped, and the colours are not blended with a background.
 //!
-//! A file has its final name only once it is complete. Below quality 90 chroma has half the resolution of luma; from 90
-//! on chroma has the full resolution.
+//! A file has its final name only once it is complete. Below quality 90, chroma has half the resolution of luma;
+//! from quality 90 on, chroma has the full resolution.
 
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
 use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};
@@ -16,7 +16,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern frames=3 ! jpeg path=out-%04d.jpg quality=85",
     inputs: &[Input { media: PortMedia::video(&[Format::Rgba8, Format::Rgb8]), ..Input::VIDEO }],
     settings: &[
-        Setting::path("path", PathUse::WriteNumbered, "file; %04d is replaced by the frame number"),
+        Setting::path("path", PathUse::WriteNumbered, "file name; %04d stands for the frame number"),
         Setting::int("quality", 1..=100, "quality from 1 (smallest file) to 100 (least loss)").default("90"),
     ],
     bare: Some("path"),
@@ -42,7 +42,10 @@ struct State {
 
 #[derive(Debug, thiserror::Error)]
 enum JpegError {
-    #[error("a side of a JPEG has at most {} pixels; put `resize` or `crop` before `jpeg`, or write png", u16::MAX)]
+    #[error(
+        "a side of a JPEG can have at most {} pixels; put `resize` or `crop` before `jpeg`, or write png",
+        u16::MAX
+    )]
     TooLarge,
     #[error("a JPEG cannot hold {0}; put `convert format=rgb8` before `jpeg`")]
     Format(Format),
@@ -98,7 +101,8 @@ fn encode(format: Format, size: Size, pixels: &[u8], quality: u8, into: Encoded<
     let (width, height) = (side(size.width)?, side(size.height)?);
     foreign(|| {
         let mut encoder = Encoder::new(into, quality);
-        // By default the encoder takes the chroma of one pixel of four, which makes colour edges flicker.
+        // By default the encoder takes the chroma of one pixel out of four, not their mean, so that colour edges
+        // flicker.
         encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
         encoder.encode(pixels, width, height, colours)
     })?;

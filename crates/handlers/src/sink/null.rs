@@ -1,6 +1,6 @@
 //! `null`: drops frames; the node around the handler counts them.
 //!
-//! The handler reads no pixels and downloads nothing. A frame counts once the device has finished it.
+//! The handler reads no pixels and downloads nothing. A frame is counted once the device has finished it.
 
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, Input, Work};
@@ -8,7 +8,7 @@ use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
 
 pub static ENTRY: Entry = Entry {
     name: "null",
-    about: "counts finished frames in either memory space and drops them",
+    about: "drops frames, on the device or in host memory; the run counts the finished frames",
     example: "pattern frames=100 ! null",
     inputs: &[Input::ANY],
     spaces: &[Space::Gpu, Space::Cpu],

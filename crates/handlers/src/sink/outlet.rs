@@ -1,9 +1,9 @@
 //! The output of a sink: a file, standard output, a pipe or a device.
 //!
 //! A file is written under a temporary name beside its target and renamed when it is complete. Until then an older file
-//! at the target is untouched, and it stays if the new file is never finished. The directory is checked before the
-//! first frame. A file without a whole frame is removed. Pipes and devices have no temporary name and are never
-//! replaced by a file.
+//! at the target is untouched, and the older file stays if the new file is never finished. The directory is checked
+//! before the first frame. A file without a whole frame is removed. Pipes and devices have no temporary name and are
+//! never replaced by a file.
 //!
 //! A sink calls [`Outlet::finish`] from `stop`, after its stream has ended in a run without a failure. After any other
 //! end the sink's `stop_early` calls [`Outlet::finish_early`], which leaves an older file as it was and keeps the new
@@ -21,17 +21,18 @@ use crate::Unhurried;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutletError {
-    #[error("`{path}` is a directory, expected a file to write; add a file name to it")]
+    #[error("`{path}` is a directory, expected a file to write; add a file name to the path")]
     Directory { path: String },
-    #[error("the directory `{folder}` of `{path}` does not exist; create it, for example with `mkdir -p {folder}`")]
-    NoFolder { path: String, folder: String },
-    #[error("`{path}` cannot be written: {error}; check its permissions, or choose another path")]
-    Unwritable { path: String, error: io::Error },
     #[error(
-        "standard output is a terminal, where frames cannot be written; pipe the output to a program, or give a file"
+        "the directory `{folder}` of `{path}` does not exist; create that directory, for example with `mkdir -p \
+         {folder}`"
     )]
+    NoFolder { path: String, folder: String },
+    #[error("`{path}` cannot be written: {error}; check the permissions, or choose another path")]
+    Unwritable { path: String, error: io::Error },
+    #[error("standard output is a terminal, which cannot take frames; pipe the output to a program, or give a file")]
     Terminal,
-    #[error("`{part}` was written and cannot be renamed to `{path}`: {error}; rename it by hand")]
+    #[error("`{part}` was written and cannot be renamed to `{path}`: {error}; rename `{part}` by hand")]
     Rename { part: String, path: String, error: io::Error },
 }
 
@@ -40,15 +41,15 @@ pub(super) fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose another path",
         io::ErrorKind::FileTooLarge => {
-            "the file has reached the size limit: raise the limit (`ulimit -f`), write less, or choose another path"
+            "the file has reached the size limit; raise the limit (`ulimit -f`), write less, or choose another path"
         }
-        _ => "check the disk or the reader, or choose another path",
+        _ => "check the disk, or the program that reads the output, or choose another path",
     }
 }
 
 /// A destination for consecutive frames.
 pub(super) trait Outlet: Write + Send {
-    /// Truncates to this many bytes; returns false if that is impossible.
+    /// Truncates the output to this many bytes; returns false if the output cannot be truncated.
     fn cut_to(&mut self, bytes: u64) -> io::Result<bool>;
 
     /// Finishes the output; gives a file its final name.
@@ -103,8 +104,8 @@ impl OutletTarget {
             }
             Ok(_) => Ok(OutletTarget::Special(rewritten(into, path))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_link(path) => {
-                // The target of the link does not exist yet. A loop of links does not lead here: it gives another
-                // error.
+                // The target of the link does not exist yet. A loop of links gives another error and does not lead
+                // here.
                 let further = folder(Path::new(path)).join(fs::read_link(path).map_err(unwritable)?);
                 let further = further.to_str().ok_or_else(|| unwritable(io::ErrorKind::InvalidFilename.into()))?;
                 OutletTarget::look(further, into)
@@ -168,7 +169,7 @@ impl OutputFile {
     fn persist_beside(self) -> Result<Option<PartialFile>, OutletError> {
         let Ok(old) = fs::metadata(&self.target) else { return self.persist().map(|_| None) };
         let OutputFile { mut file, target } = self;
-        // The same permissions as when the new file replaces the old one.
+        // The new file gets the same permissions as if it replaced the old file.
         let _ = file.file().set_permissions(old.permissions());
         for number in 1_u64.. {
             let beside = beside(&target, number);
@@ -255,7 +256,7 @@ impl Outlet for Special {
     }
 }
 
-/// Standard output, locked for each write, since a lock cannot move between threads.
+/// Standard output, locked anew for each write, since a held lock could not move to another thread.
 struct StandardOutput;
 
 impl Write for StandardOutput {

@@ -1,7 +1,8 @@
-//! Image files: one per frame, named after the frame number. Callers encode the images.
+//! Image files: one per frame, named after the frame number. The sinks encode the images.
 //!
 //! A file has its final name only once it is complete. A path without a number is for one frame: a second frame is an
-//! error, since its file would replace the file of the first frame. Later images reuse the memory for names and bytes.
+//! error, since its file would replace the file of the first frame. Later images reuse the memory of earlier
+//! names and encoded bytes.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -28,7 +29,7 @@ pub(super) enum PictureWriteError {
     Outlet(#[from] OutletError),
 }
 
-/// Collects the output of an encoder. Running out of memory is reported as an error of the image.
+/// Collects the output of an encoder. A lack of memory is reported as an error of the image.
 pub(super) struct Encoded<'a>(&'a mut Vec<u8>);
 
 impl std::io::Write for Encoded<'_> {
@@ -48,12 +49,12 @@ impl std::io::Write for Encoded<'_> {
 
 pub(super) struct Pictures {
     names: NumberedPath,
-    /// The file name and the encoded bytes of the last image. Both are kept for their memory.
+    /// The file name and the encoded bytes of the last image, kept so that the next image reuses their memory.
     name: String,
     encoded: Vec<u8>,
     /// The last frame that was written. If the path has no number, this is the only frame.
     only: Option<u64>,
-    /// The paths of the last image, kept for their memory.
+    /// The paths of the last image, kept so that the next image reuses their memory.
     target: PathBuf,
     place: PathBuf,
 }
@@ -85,7 +86,7 @@ impl Pictures {
         self.only = None;
         self.names.name(0, &mut self.name);
         if let OutletTarget::File(target) = OutletTarget::look(&self.name, PathBuf::new())? {
-            // The file is created, and removed again when it is dropped.
+            // Creates a temporary file, which is removed when it is dropped.
             OutputFile::begin(target, PathBuf::new())?;
         }
         Ok(())

@@ -14,7 +14,7 @@ pub static ENTRY: Entry = Entry {
     about: "writes PNG files, one per frame",
     example: "pattern frames=3 ! png path=out-%04d.png",
     settings: &[
-        Setting::path("path", PathUse::WriteNumbered, "file; %04d is replaced by the frame number"),
+        Setting::path("path", PathUse::WriteNumbered, "file name; %04d stands for the frame number"),
         Setting::int("quality", 0..=100, "compression from 0 (fastest) to 100 (smallest file); always lossless")
             .optional(),
     ],
@@ -60,7 +60,7 @@ fn encode(size: Size, pixels: &[u8], compression: Compression, into: Encoded<'_>
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(compression);
     let mut writer = encoder.write_header()?;
-    // Encoding in one piece is faster, but may take twice the memory of the frame.
+    // Encoding the whole frame at once is faster, but may take twice the memory of the frame.
     if NoMemory::probe(2 * pixels.len() as u64).is_ok() {
         writer.write_image_data(pixels)?;
     } else {

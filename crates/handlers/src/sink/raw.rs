@@ -1,6 +1,6 @@
-//! `raw`: writes frames without a header, one after another, in their own format and without padding.
+//! `raw`: writes frames without a header, one after another, in the format of the stream and without padding.
 //!
-//! A file has its final name only once the stream has ended; the file then holds whole frames, also after an error.
+//! A file has its final name only once the stream has ended; the file then holds whole frames, even after an error.
 
 use vramp_plan::catalog::{Entry, Input, PathUse, Setting};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, PartialFile, Setup, Worker};

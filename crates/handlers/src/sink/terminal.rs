@@ -1,6 +1,6 @@
 //! `terminal`: shows frames in the terminal as coloured half blocks.
 //!
-//! The handler requires that standard output is a terminal, and hides the cursor while it runs. Frames that arrive
+//! Standard output must be a terminal. The handler hides the cursor while it runs. Frames that arrive
 //! between two drawings are not drawn, except for the last frame of the stream. The image fits the terminal and keeps
 //! its proportions. The cursor is shown again at the end, also after a failure; [`restore`] shows the cursor for a
 //! program that ends without stopping its handlers.
@@ -28,7 +28,7 @@ pub static ENTRY: Entry = Entry {
     ..Entry::SINK
 };
 
-/// Minimum time between two drawings. With blocks, more than twenty drawings a second cannot be distinguished.
+/// Minimum time between two drawings. With half blocks, more than twenty drawings per second look no smoother.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// The pause after a slow drawing is this many times as long as the drawing, so that drawing takes at most a fifth of
@@ -38,15 +38,16 @@ const PAUSES: u32 = 4;
 /// The assumed window of a terminal that does not report its size.
 const USUAL: Size = Size { width: 80, height: 24 };
 
-/// Whether a handler has hidden the cursor and not yet shown it again.
+/// Whether a handler has hidden the cursor and has not shown the cursor again.
 static HIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// Shows the cursor again if a handler has hidden it: for programs that end without stopping their handlers.
+/// Shows the cursor again if a handler has hidden it. Programs that end without stopping their handlers call
+/// this function.
 pub fn restore() {
     if HIDDEN.swap(false, Ordering::Relaxed)
         && let Ok(mut out) = standard_output()
     {
-        // There is no place to report a failure.
+        // A failure is ignored, because there is no place to report it.
         let _ = out.write_all(b"\x1b[?2026l\x1b[0m\x1b[?25h");
     }
 }

@@ -12,9 +12,10 @@ pub static ENTRY: Entry = Entry {
     // Most codecs store 4:2:0, which takes 1.5 bytes per pixel in the pipe. A GIF needs the full colours.
     inputs: &[Input { media: PortMedia::video(&[Format::I420, Format::Rgba8]), ..Input::VIDEO }],
     settings: &[
-        Setting::path("path", PathUse::Write, "file; its extension selects the container"),
-        Setting::text("codec", "ffmpeg encoder; defaults to that of the container").optional(),
-        Setting::int("crf", 0..=63, "constant quality, lower is better; defaults to that of the encoder").optional(),
+        Setting::path("path", PathUse::Write, "file, whose extension selects the container"),
+        Setting::text("codec", "ffmpeg encoder; defaults to the usual encoder of the container").optional(),
+        Setting::int("crf", 0..=63, "constant quality, lower is better; defaults to the value of the encoder")
+            .optional(),
     ],
     bare: Some("path"),
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },

@@ -2,8 +2,8 @@
 //!
 //! The source of the same name reads the stream back unchanged. The header holds what is known of the stream. For
 //! unchanged frames from a y4m source, the header repeats the tags of the source's header and adds none. The planner
-//! inserts a `convert` if one is needed. A file has its final name only once the stream has ended; the file then holds
-//! whole frames, also after an error.
+//! inserts a `convert` if the frames have another format. A file has its final name only once the stream has ended; the
+//! file then holds whole frames, even after an error.
 
 use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
@@ -93,7 +93,7 @@ fn frame_line(fields: Option<[u8; 3]>) -> ([u8; 11], usize) {
 fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Vec<u8>, HandlerError> {
     let Some(chroma) = chroma_word(meta.format, meta.yuv.siting, tags.and_then(|tags| tags.chroma)) else {
         let other = meta.format;
-        return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` before it")));
+        return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` before `y4m`")));
     };
     let (width, height) = (meta.size.width, meta.size.height);
     let Some(tags) = tags else {
@@ -126,8 +126,8 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     head.push(b'\n');
     if head.len() > LONGEST {
         return Err(HandlerError::failed(format!(
-            "the header has {} bytes with its comments, but a y4m header has at most {LONGEST}; shorten the comments of \
-             the source",
+            "the header with its comments has {} bytes, but a y4m header can have at most {LONGEST}; shorten the \
+             comments of the source",
             head.len()
         )));
     }
@@ -231,7 +231,7 @@ mod tests {
         let tags = StreamTags { comments, says_range: true, ..StreamTags::default() };
         let meta = Meta::new(Format::I444, Size { width: 10_000, height: 10_000 });
         let error = head(&meta, None, Some(&tags)).unwrap_err().to_string();
-        assert!(error.contains("a y4m header has at most 4096; shorten the comments"), "{error}");
+        assert!(error.contains("a y4m header can have at most 4096; shorten the comments"), "{error}");
     }
 
     /// A tag with one of these values; `None` for a missing tag.
@@ -263,7 +263,7 @@ mod tests {
             let sides = [Some(format!("W{width}").into_bytes()), Some(format!("H{height}").into_bytes())];
             let all = sides.into_iter().chain([rate, interlacing, aspect, chroma]).chain(comments);
             let mut tags: Vec<Vec<u8>> = all.flatten().collect();
-            // Keeps only one range and one matrix, because the last of several is the one that holds.
+            // Keeps only one range tag and one matrix tag, because of several such tags only the last tag counts.
             let is_colour = |tag: &[u8], what: &[u8]| tag.starts_with(what);
             for what in [b"XCOLORRANGE=".as_slice(), b"XCOLORMATRIX="] {
                 let mut seen = false;

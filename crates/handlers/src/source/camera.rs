@@ -1,6 +1,6 @@
 //! `camera`: captures live frames through ffmpeg.
 //!
-//! The camera is not opened for planning: its size and rate are known only if they are set. A camera cannot wait, so
+//! The camera is not opened for planning: frame size and rate are known only if they are set. A camera cannot wait, so
 //! links after a camera keep only the newest frame.
 
 use vramp_plan::Format;
@@ -18,10 +18,10 @@ pub static ENTRY: Entry = Entry {
     }],
     settings: &[
         Setting::text("device", "number, path or name of the camera").default("0"),
-        Setting::size("size", "frame size; must be one that the camera supports").optional(),
-        Setting::rate("fps", "frame rate; must be one that the camera supports").optional(),
+        Setting::size("size", "frame size, which the camera must support").optional(),
+        Setting::rate("fps", "frame rate, which the camera must support").optional(),
     ],
-    // High-definition cameras send JPEG images over USB, which ffmpeg decodes.
+    // High-definition cameras send JPEG images over USB, and ffmpeg decodes the images.
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
     live: true,
     ..Entry::SOURCE

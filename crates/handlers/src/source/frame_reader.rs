@@ -1,6 +1,6 @@
-//! Reads whole frames from a byte stream, for sources of uncompressed video. Callers read file headers.
+//! Reads whole frames from a byte stream, for sources of uncompressed video. The sources read the file headers.
 //!
-//! The result is a complete frame, or an error that names the number of the frame and the byte. After an error the
+//! The result is a complete frame, or an error that names the frame number and the byte offset. After an error the
 //! stream counts as ended. A run can end even while a stream is silent. Reading allocates nothing.
 
 use std::fs::{self, File};
@@ -48,9 +48,9 @@ impl ByteSource {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameReadError {
-    #[error("`{path}` cannot be read: {error}; check the path and its permissions")]
+    #[error("`{path}` cannot be read: {error}; check the path and the permissions of the file")]
     Open { path: String, error: io::Error },
-    #[error("`{path}` is a directory, expected a file; give a file in it")]
+    #[error("`{path}` is a directory, expected a file; give a file in that directory")]
     Directory { path: String },
     #[error("standard input cannot be read: {0}; pipe frames in, or give a file")]
     Standard(io::Error),
@@ -58,10 +58,10 @@ pub(super) enum FrameReadError {
     Broken { name: String, frame: u64, at: u64, error: io::Error },
     #[error(
         "{name} ends at byte {at} in the middle of frame {frame}: {missing} of its {whole} bytes are missing; \
-         earlier frames are complete, so make the file again or truncate it after them"
+         earlier frames are complete; make the file again, or truncate the file after the last complete frame"
     )]
     Short { name: String, frame: u64, at: u64, missing: u64, whole: u64 },
-    #[error("{name} is empty, expected frames of {whole} bytes each; check the program that writes it")]
+    #[error("{name} is empty, expected frames of {whole} bytes each; check the program that should write the frames")]
     Empty { name: String, whole: u64 },
     #[error(
         "{name}, frame {frame}, byte {at}: found `{found}`, expected a line `FRAME`; check that the header has \
@@ -98,7 +98,7 @@ pub(super) struct FrameReader {
     frames: u64,
     /// The rest of the line after `FRAME`.
     line: Vec<u8>,
-    /// The frame number and the message of a failure. The stream cannot be read beyond the failure.
+    /// The frame number and the message of a failure, beyond which the stream cannot be read.
     failed: Option<(u64, String)>,
 }
 
@@ -121,8 +121,8 @@ impl FrameReader {
         self.format.planes(self.size).map(|plane| plane.row_bytes * plane.rows).sum()
     }
 
-    /// The next frame, for the call of this number; `None` at the end, or if the run is `over` before the frame is
-    /// complete. A call with the number of an earlier failure fails again.
+    /// The next frame, for the call with this `number`; `None` at the end, or if the run is `over` before the frame is
+    /// complete. After a failure, a repeated call with the same number fails again, and any other call returns `None`.
     fn next(
         &mut self,
         number: u64,
@@ -132,8 +132,8 @@ impl FrameReader {
         if let Some((failed, problem)) = &self.failed {
             return if *failed == number { Err(HandlerError::failed(problem.as_str())) } else { Ok(None) };
         }
-        // The frame is lent before anything is read, so that a lack of memory leaves the stream at the start of a
-        // frame.
+        // Memory for the frame is lent before anything is read. If there is no memory, the stream thus stays at the
+        // start of a frame.
         let mut frame = lend(self.format, self.size)?;
         match self.begin(over) {
             Ok(true) => {}
@@ -275,8 +275,8 @@ fn fill(from: &mut dyn BufRead, mut into: &mut [u8], over: &dyn Fn() -> bool) ->
     Ok(got)
 }
 
-/// The three letters of the field order in the line of a frame; `None` if the line has no word of `I` and three
-/// letters.
+/// The three letters of the field order in the line before a frame; `None` if the line has no word that consists of
+/// `I` and three letters.
 fn fields(line: &[u8]) -> Option<[u8; 3]> {
     line.trim_ascii_end().split(|byte| *byte == b' ').find_map(|tag| match tag {
         [b'I', fields @ ..] => {

@@ -25,7 +25,7 @@ pub static ENTRY: Entry = Entry {
         Setting::path(
             "path",
             PathUse::ReadMatching,
-            "file, or pattern such as photos/*.png, in natural order: 2 before 10",
+            "file, or a pattern such as photos/*.png, whose files are read in natural order: 2 before 10",
         ),
         Setting::bool("loop", "start again after the last image").default("false"),
         Setting::rate("fps", "images per second").default("30"),
@@ -50,11 +50,11 @@ struct State {
     files: Vec<PathBuf>,
     /// Index of the next file.
     next: usize,
-    /// The open GIF whose frames are being sent.
+    /// The GIF whose frames are being sent, if a GIF is open.
     gif: Option<Gif>,
     bytes: Vec<u8>,
     still: StillDecoder,
-    /// The pixels of the only image, if it repeats.
+    /// The pixels of the image, if there is only one image and it repeats.
     kept: Option<(Size, Vec<u8>)>,
     /// Whether this round through the files has produced a frame.
     made: bool,
@@ -64,18 +64,20 @@ struct State {
 
 #[derive(Debug, thiserror::Error)]
 enum FilesError {
-    #[error("`{path}` cannot be read: {error}; check the path and its permissions")]
+    #[error("`{path}` cannot be read: {error}; check the path and the permissions of the file")]
     Unreadable { path: String, error: std::io::Error },
-    #[error("`{path}` is a directory, expected a file; for all images in it write `{path}/*.png`")]
+    #[error("`{path}` is a directory, expected a file; write `{path}/*.png` for all PNG files in that directory")]
     Directory { path: String },
     #[error("`{pattern}` is not a valid pattern: {problem}; write * for any part of a name, and ? for one character")]
     Pattern { pattern: String, problem: &'static str },
     #[error(
-        "`{pattern}`: none of its {count} files gave an image in a whole round; check that they still exist and \
-         can be read, or remove `loop=true`"
+        "`{pattern}`: none of its {count} files gave an image in a whole round; check that the files still \
+         exist and can be read, or remove `loop=true`"
     )]
     Fruitless { pattern: String, count: usize },
-    #[error("no file matches `{pattern}`; check the pattern, and quote it so that the shell does not expand it")]
+    #[error(
+        "no file matches `{pattern}`; check the pattern, and put it in quotes so that the shell does not expand it"
+    )]
     NoMatch { pattern: String },
 }
 
@@ -87,7 +89,7 @@ impl FrameHandler for Image {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let number = call.now().number;
-        // A repeated call with the same number fails again; the next number gets the next image.
+        // After a failure, a call with the same number fails again, and the next number gets the next image.
         if let Some((_, problem)) = self.state.failed.take_if(|(failed, _)| *failed == number) {
             return Err(HandlerError::failed(problem));
         }

@@ -24,7 +24,7 @@ pub static ENTRY: Entry = Entry {
         Setting::size("size", "width and height").default("1280x720"),
         Setting::rate("fps", "frames per second; also sets the speed of the motion").default("30"),
         Setting::int("frames", 1..=i64::MAX, "number of frames; endless by default").optional(),
-        Setting::color("color", "colour of kind=solid; its alpha is ignored, since patterns are opaque")
+        Setting::color("color", "colour of kind=solid; alpha is ignored, since patterns are opaque")
             .default("000000")
             .live(),
         Setting::int("seed", 0..=u32::MAX as i64, "seed of kind=noise").default("0").live(),
@@ -159,7 +159,7 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
 
 const LABEL_PX: u32 = 24;
 
-/// Size of the coverage of the label, which only kind=ball has.
+/// Number of coverage bytes of the label. Only kind=ball has a label.
 fn small_bytes(settings: &catalog::SettingValues, _: Size, frame: Size) -> u64 {
     let labelled = settings.word("kind") == Some("ball") && settings.get("label") == Some(&Value::Bool(true));
     if labelled { coverage_bytes([(20, LABEL_PX)].into_iter(), frame) } else { 0 }

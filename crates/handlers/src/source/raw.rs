@@ -50,7 +50,7 @@ impl FrameHandler for RawSource {
         let Settings { path, size, format } = &self.settings;
         if path == "-" && io::stdin().is_terminal() {
             return Err(HandlerError::failed(format!(
-                "standard input is a terminal, expected {format} frames of {size}; pipe them in, or give a file"
+                "standard input is a terminal, expected {format} frames of {size}; pipe frames in, or give a file"
             )));
         }
         let origin = ByteSource::open(path).map_err(HandlerError::failed)?;

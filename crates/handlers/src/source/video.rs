@@ -4,7 +4,7 @@
 use vramp_plan::Format;
 use vramp_plan::catalog::{Class, Entry, Output, PathUse, PortMedia, RateRule, Setting, SizeRule, Units, Work};
 
-/// The longest time that can be set: a year, in seconds.
+/// A year in seconds, the longest time that can be set.
 const YEAR_S: f64 = 366.0 * 24.0 * 3600.0;
 
 pub static ENTRY: Entry = Entry {
@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry {
     settings: &[
         Setting::path("path", PathUse::Read, "file or address that ffmpeg can open"),
         Setting::number("start", 0.0..=YEAR_S, "seconds to skip at the beginning").optional(),
-        Setting::number("duration", 0.001..=YEAR_S, "seconds to read; defaults to the end").optional(),
+        Setting::number("duration", 0.001..=YEAR_S, "seconds to read; reads to the end by default").optional(),
         Setting::choice(
             "hwaccel",
             &[

@@ -1,7 +1,7 @@
 //! `y4m`: reads uncompressed video with a one-line header, eight bits per sample.
 //!
-//! Frames leave as they are stored, tagged with the colours and chroma siting of the header. The probe parses the
-//! header for both the plan and the run; a header that has changed since planning is refused.
+//! Frames are sent as they are stored, tagged with the colours and chroma siting of the header. The probe parses the
+//! header both for the plan and for the run; a header that has changed since planning is refused.
 
 use vramp_plan::catalog::{Entry, FormatRule, Output, PathUse, PortMedia, RateRule, Setting, SettingValues, SizeRule};
 use vramp_plan::{Content, Format, Size, StreamTags};
@@ -31,7 +31,7 @@ struct Y4mSource {
     state: State,
 }
 
-/// The path, and what the plan assumes.
+/// The settings, and what the plan assumes about the stream.
 struct Settings {
     given: SettingValues,
     path: String,

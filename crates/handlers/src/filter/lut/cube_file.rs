@@ -3,8 +3,8 @@
 //! An entry is a line of three numbers. In a cube, red changes fastest from entry to entry. If a file has curves and a
 //! cube, the curves come first, in the file and in the lookup; such curves are called shapers.
 //!
-//! A file is read line by line, and a line has at most [`MOST_LINE_BYTES`]. Memory grows with the entries that have
-//! been read, not with the announced number of entries. Every error names a line.
+//! A file is read line by line, and a line has at most [`MOST_LINE_BYTES`] bytes. Memory grows with the entries that
+//! have been read, not with the announced number of entries. Every error names a line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -89,11 +89,11 @@ pub(super) enum Problem {
     Size { keyword: &'static str, most: u32, text: String },
     #[error("{what} takes {wanted} numbers, not `{text}`")]
     Numbers { what: &'static str, wanted: usize, text: String },
-    #[error("{value} is out of range: entries go from -{MOST_VALUE} to {MOST_VALUE}")]
+    #[error("{value} is out of range: a number in an entry must be from -{MOST_VALUE} to {MOST_VALUE}")]
     TooFar { value: f64 },
-    #[error("the domain begins at {min} and ends at {max}; its end must be greater")]
+    #[error("the domain begins at {min} and ends at {max}; the end must be greater than the beginning")]
     Domain { min: f64, max: f64 },
-    #[error("entries come before LUT_1D_SIZE or LUT_3D_SIZE")]
+    #[error("an entry comes before LUT_1D_SIZE or LUT_3D_SIZE")]
     NoSize,
     #[error("the file ends here without LUT_1D_SIZE or LUT_3D_SIZE; this is not a .cube file")]
     Nothing,
@@ -115,7 +115,7 @@ const DOMAINS: [&str; 2] = ["DOMAIN_MIN", "DOMAIN_MAX"];
 impl CubeFile {
     pub(super) fn read(path: &str) -> Result<CubeFile, CubeError> {
         let unreadable = |error| CubeError::Unreadable { path: path.to_owned(), error };
-        // A device is refused, because it may never end.
+        // A device is refused, because reading a device may never end.
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(CubeError::NoFile { path: path.to_owned() });
         }

@@ -1,7 +1,7 @@
 //! Reads the shader of a `wgsl` handler and the settings that the shader declares, before anything is planned.
 //!
-//! `vramp_kernels::own` analyses the WGSL. A file is read up to a limit; an error names the file, the line and the
-//! column.
+//! `vramp_kernels::own` analyses the WGSL. A file above a size limit is refused. An error names the file, the line
+//! and the column.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -62,7 +62,7 @@ pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
         let help = match error.kind() {
             std::io::ErrorKind::NotFound => "check the path; it is relative to the current directory",
             std::io::ErrorKind::InvalidInput => "give a WGSL file",
-            _ => "check its permissions, and that it is a file",
+            _ => "check that the path leads to a file that you may read",
         };
         refuse(format!("`{shown}` cannot be read: {error}"), help)
     };
@@ -70,7 +70,7 @@ pub(super) fn read(path: &Path) -> Result<String, ProbeError> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() > MAX_BYTES {
-        return Err(refuse(format!("`{shown}` has more than {MAX_BYTES} bytes"), "a shader file is for one kernel"));
+        return Err(refuse(format!("`{shown}` has more than {MAX_BYTES} bytes"), "give a file with a single kernel"));
     }
     // Some editors write a byte order mark at the start, which is an error in WGSL.
     if bytes.starts_with(MARK) {
@@ -100,7 +100,7 @@ pub(super) fn default(member: &ShaderMember) -> Result<Value, String> {
     })
 }
 
-/// A value as parameter words; `None` if its type does not match.
+/// A value as parameter words; `None` if the type of the value does not match `kind`.
 pub(super) fn words(kind: MemberKind, value: &Value) -> Option<Vec<u32>> {
     let float = |number: f64| (number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32).to_bits();
     Some(match (kind, value) {
@@ -128,7 +128,7 @@ fn value_type(kind: MemberKind) -> ValueType {
     }
 }
 
-/// An error with the line that it is about.
+/// Adds the name of the shader and the faulty line to an error.
 fn wrong(name: &str, error: &OwnError) -> DeclareError {
     let mut help = Vec::new();
     if error.line > 0 {
@@ -136,7 +136,7 @@ fn wrong(name: &str, error: &OwnError) -> DeclareError {
     }
     help.extend(error.help.clone());
     if help.is_empty() {
-        help.push("the error is in the shader as a whole".to_owned());
+        help.push("the error concerns the shader as a whole".to_owned());
     }
     let separator = if error.line > 0 { ":" } else { ": " };
     DeclareError::Wrong { problem: format!("{name}{separator}{error}"), help: help.join("; ") }

@@ -5,8 +5,8 @@
 //! replaces by a new file is noticed too. The thread ends with the handler.
 //!
 //! Before each frame the fusion group asks its members for a successor. If a member has a successor, the group compiles
-//! its kernels on another thread, and swaps member, layout and kernels together between two frames. A text with an
-//! error, or a text that would need another plan, changes nothing.
+//! the new kernels on another thread, and swaps the member, the layout and the kernels together between two frames. A
+//! text with an error, or a text that would need another plan, changes nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Starts to watch a file that contained this text. `None` if no thread can be started.
+    /// Starts to watch a file that contained `text` when it was read. `None` if no thread can be started.
     pub(super) fn begin(path: &str, text: &str, own: &Own, settings: &SettingValues) -> Option<Arc<Following>> {
         let following = Arc::new(Following { changed: AtomicBool::new(false), found: Mutex::new(None) });
         // A value that equals the default may change with the text; any other value was given by the user.
@@ -69,7 +69,7 @@ struct Eye {
 
 impl Eye {
     fn watch(mut self) {
-        // The file may have changed since it was read: the first check counts as a change.
+        // The file may have changed since it was read, so the first check always counts as a change.
         let (mut seen, mut read) = (None, None);
         loop {
             std::thread::sleep(PERIOD);
@@ -103,17 +103,19 @@ impl Eye {
         if matches!(own, Own::Whole(_)) != self.whole {
             let words = ["a pixel function", "a kernel"];
             let (is, was) = if self.whole { (words[0], words[1]) } else { (words[1], words[0]) };
-            return Err(format!(" it was {was} and is now {is}, which needs another plan; restart the run"));
+            return Err(format!(" the shader was {was} and is now {is}, which needs another plan; restart the run"));
         }
         if let Some((gone, _)) = self.given.iter().find(|(key, _)| own.members().iter().all(|m| m.name != *key)) {
-            return Err(format!(" it no longer declares `{gone}`, which was given; restart the run without it"));
+            return Err(format!(
+                " the shader no longer declares the given setting `{gone}`; restart the run without this setting"
+            ));
         }
         OwnShader::of(own, |key| self.given.iter().find(|(own, _)| own == key).map(|(_, value)| value))
             .map_err(|problem| format!(" {problem}"))
     }
 }
 
-/// A stamp that changes with every save, also if an editor replaces the file by another file.
+/// A stamp that changes with every save, even if an editor saves by replacing the file.
 fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64, u64)> {
     let found = std::fs::metadata(path).ok()?;
     #[cfg(unix)]

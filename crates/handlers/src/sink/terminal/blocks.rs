@@ -1,8 +1,8 @@
 //! Encodes pixels as terminal text: two pixels per character, the upper pixel as foreground and the lower pixel as
 //! background.
 //!
-//! After an image the cursor is at the start of the line below the image, and the colours are the terminal's own.
-//! Images of the same size reuse memory.
+//! After an image the cursor is at the start of the line below the image, and the colours are the defaults of the
+//! terminal. Images of the same size reuse memory.
 
 use std::io::Write as _;
 
@@ -29,7 +29,7 @@ pub(super) enum Colours {
 impl Colours {
     /// The colours that environment variables indicate. Most terminals show all colours, but few report this,
     /// especially over ssh, where `COLORTERM` is lost. So only terminals that are known to have fewer colours get
-    /// fewer.
+    /// fewer colours.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Colours {
         let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == value);
         let terminal = variable("TERM").unwrap_or_default();
@@ -63,7 +63,8 @@ impl Blocks {
     pub(super) fn paint(&mut self, picture: &Shrunk, window: Size, colours: Colours) -> &[u8] {
         self.text.clear();
         let Some(size) = picture.size() else { return &self.text };
-        // Synchronized output: supporting terminals show the image at once, other terminals ignore the sequence.
+        // Synchronized output: terminals that support it show the image all at once; other terminals ignore the
+        // sequence.
         self.add("\x1b[?2026h");
         match self.there {
             None => self.add("\x1b[?25l\r"),

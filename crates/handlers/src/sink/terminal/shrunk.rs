@@ -1,13 +1,13 @@
 //! A frame scaled to the size of a terminal, in which one character holds two pixels.
 //!
 //! Each pixel is the mean of a few samples, so the cost depends on the window and not on the frame. Proportions are
-//! kept to half a pixel. Transparent pixels show black. Frames of equal size reuse memory.
+//! kept to within half a pixel. Transparent pixels appear black. Frames of equal size reuse memory.
 
 use vramp_plan::Size;
 
 /// Maximum number of samples of a pixel along each axis. The mean of sixteen samples flickers no more than the mean of
-/// all pixels of the frame in that place, and scaling takes 0.1 ms instead of a pass over the whole frame. Frames that
-/// are not drawn are scaled too.
+/// all pixels of the frame in that place. Scaling takes 0.1 ms, which is less than a pass over the whole frame. Frames
+/// that are not drawn are scaled too.
 const MOST_SAMPLES: u32 = 4;
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl Shrunk {
     }
 }
 
-/// The size in pixels of a frame in a window. One line is left for the cursor.
+/// The size in pixels to which a frame is scaled for a window. One line is left for the cursor.
 fn fit(frame: Size, window: Size) -> Size {
     let (width, height) = (u64::from(frame.width.max(1)), u64::from(frame.height.max(1)));
     let most_wide = u64::from(window.width.max(1));

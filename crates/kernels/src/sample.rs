@@ -44,7 +44,10 @@ impl KernelSample {
 /// The samples of a kernel in `ALL`. Panics if the kernel has none.
 pub(crate) fn drawn(name: &str, samples: Option<Samples>, chance: &mut Chance, size: Size) -> Vec<KernelSample> {
     let drawn = samples.map(|samples| samples(chance, size)).unwrap_or_default();
-    assert!(!drawn.is_empty(), "the kernel {name} has no samples: no test compares its twins (see PixelFn::samples)");
+    assert!(
+        !drawn.is_empty(),
+        "the kernel {name} has no samples: no test compares its WGSL with its CPU twin (see PixelFn::samples)"
+    );
     drawn
 }
 

@@ -1,7 +1,7 @@
 //! `boxblur`: the mean of the square of pixels around each pixel, from running sums.
 //!
-//! The mean is exact and rounded half up. Within a band, each source row is added to the running sums once and
-//! subtracted once. Pixels beyond the border repeat the border.
+//! The mean is exact and rounded half up. A source row is added to the running sums when it enters the square, and
+//! subtracted when it leaves the square. Pixels beyond the border repeat the border.
 
 mod along;
 mod divide;

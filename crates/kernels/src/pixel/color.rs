@@ -33,7 +33,8 @@ pub fn invert() -> LookupTable {
     table_of(|v| 255.0 - v)
 }
 
-/// The nearest of `levels` levels that are equally spaced from 0 to 255. Less than two levels count as two.
+/// The nearest of `levels` levels that are equally spaced from 0 to 255. If `levels` is less than two, two levels are
+/// used.
 pub fn posterize(levels: u16) -> LookupTable {
     let last = f64::from(levels.max(2) - 1);
     table_of(|v| (v * last / 255.0).round() * 255.0 / last)
@@ -47,7 +48,8 @@ pub fn saturation(amount: f64) -> ColorMatrix {
     }))
 }
 
-/// Rotates the chroma plane of Y, I, Q by an angle: `T^-1 R T`.
+/// Rotates the chroma plane of Y, I, Q by an angle: `T^-1 R T`, where T converts r, g, b to Y, I, Q, and R rotates I
+/// and Q.
 pub fn hue(degrees: f64) -> ColorMatrix {
     const T: Three = [[0.299, 0.587, 0.114], [0.5959, -0.2746, -0.3213], [0.2115, -0.5227, 0.3112]];
     let (sin, cos) = degrees.to_radians().sin_cos();

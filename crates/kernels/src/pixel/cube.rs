@@ -38,10 +38,10 @@ pub struct Packed {
     pub small: Vec<u32>,
 }
 
-/// Packs a cube with `along` entries along an edge, with red changing fastest. In entries, 1 is full. `places` holds
-/// the position of each level of red, green and blue, from 0 to 1. Returns `None` if the number of entries does not
-/// match, if an edge has less than 2 or more than [`MOST_ALONG`] entries, or if a value is not a number or its absolute
-/// value exceeds [`MOST_VALUE`].
+/// Packs a cube with `along` entries along an edge, with red changing fastest. The value 1 in an entry is level 255.
+/// `places` holds the position of each level of red, green and blue, from 0 to 1. Returns `None` if the number of
+/// entries does not match, if an edge has less than 2 or more than [`MOST_ALONG`] entries, or if a value is not a
+/// number or its absolute value exceeds [`MOST_VALUE`].
 pub fn pack(along: u32, entries: &[[f32; 3]], places: &[[f64; 256]; 3]) -> Option<Packed> {
     let edge = along as usize;
     let most = entries.as_flattened().iter().fold(0.0_f64, |most, v| most.max(f64::from(v.abs())));

@@ -29,7 +29,7 @@ pub fn table_of(f: impl Fn(f64) -> f64) -> LookupTable {
     std::array::from_fn(|v| (f(v as f64).clamp(0.0, 255.0) + 0.5).floor() as u8)
 }
 
-/// One table that equals `first` followed by `second`.
+/// One table with the same effect as `first` followed by `second`.
 pub fn fold(first: &LookupTable, second: &LookupTable) -> LookupTable {
     first.map(|v| second[usize::from(v)])
 }
@@ -73,7 +73,7 @@ fn made(args: &FnArgs<'_>, from: &[Pixel], pixels: &mut [Pixel]) -> bool {
     inverts
 }
 
-/// The only table that is recognised, because vectors invert bits in a tenth of the time of a lookup.
+/// The only table that has its own loop, because vectors invert bits in a tenth of the time of a lookup.
 const INVERT: LookupTable = {
     let mut table = [0; 256];
     let mut v = 0;

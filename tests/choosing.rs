@@ -30,7 +30,7 @@ fn an_unmet_choice_falls_back_to_the_cpu_with_numbers_and_is_an_error_if_the_gpu
     let choice = || machine::choose().readings(|_| reading()).least_memory_bytes(8 * GB);
     let (on_device, warnings) = prepared(choice(), None).unwrap();
     assert!(!on_device);
-    let said = warnings.iter().find(|words| words.contains("has 2.0 GB, but 8.0 GB are required"));
+    let said = warnings.iter().find(|words| words.contains("has 2.0 GB of memory, but 8.0 GB are required"));
     assert!(said.is_some_and(|words| words.ends_with("everything runs on the cpu")), "{warnings:?}");
     let error = prepared(choice(), Some(Space::Gpu)).unwrap_err();
     let Error::NoDevice(OpenError::Unmet { unmet }) = error else { panic!("{error}") };

@@ -98,8 +98,8 @@ impl DeviceMemory {
         Ok(Self { device, buffer: raw.clone(), is_ours: false })
     }
 
-    /// wgpu's own buffer, for a user's own GPU code. Work that uses the buffer must be submitted before the frame is
-    /// returned.
+    /// wgpu's own buffer, for a user's own GPU code. Work that uses the buffer must be submitted before the last
+    /// handle is dropped.
     pub fn raw(&self) -> &wgpu::Buffer {
         &self.buffer
     }

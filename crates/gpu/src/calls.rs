@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::health::{DeviceEvent, Health, Lost};
 use crate::memory::{SubmissionProgress, SubmissionTimes};
 
-/// Counts since the device was opened. The difference between two readings gives per-frame figures.
+/// Counts since the device was opened. The difference between two readings gives the counts of the time between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     pub uploads: u64,
@@ -33,7 +33,7 @@ pub struct Counters {
     pub gpu_allocs: u64,
     /// Pipelines compiled.
     pub compiles: u64,
-    /// Buffers mapped.
+    /// Mappings of buffers requested.
     pub maps: u64,
     /// Maximum number of unfinished submissions of one player.
     pub max_in_flight: u64,
@@ -46,7 +46,7 @@ impl Counters {
         self.with(before, u64::saturating_sub, |now, _| now)
     }
 
-    /// The sums of the counts of two devices.
+    /// The counts of two devices together.
     #[must_use]
     pub fn and(&self, other: &Counters) -> Counters {
         self.with(other, |one, two| one + two, u64::max)

@@ -15,7 +15,7 @@ use crate::buffer::Buffer;
 use crate::calls::{Calls, Refusal};
 use crate::health::Lost;
 
-/// If the row pitch in a buffer is a multiple of this many bytes, a single copy can copy several rows.
+/// A single copy can copy several rows only if the row pitch in the buffer is a multiple of this many bytes.
 const PITCH_BYTES: u64 = wgpu::COPY_BYTES_PER_ROW_ALIGNMENT as u64;
 
 /// The texel formats that tensors can be copied to and from.
@@ -224,7 +224,8 @@ impl Texture {
         u32::try_from(self.row_bytes().next_multiple_of(PITCH_BYTES)).unwrap_or(u32::MAX)
     }
 
-    /// wgpu's own texture, for a user's own GPU code. That code must be submitted before the last handle is dropped.
+    /// wgpu's own texture, for a user's own GPU code. Work that uses the texture must be submitted before the last
+    /// handle is dropped.
     pub fn raw(&self) -> &wgpu::Texture {
         &self.inner.raw
     }

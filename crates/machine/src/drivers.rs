@@ -35,14 +35,14 @@ pub struct Drivers {
 pub struct Driver {
     /// The JSON file that describes the driver.
     pub description: PathBuf,
-    /// The library as the description names it.
+    /// The library's name or path in the description.
     pub names: String,
     /// The library's file; none if the file is not found.
     pub library: Option<PathBuf>,
 }
 
 impl Drivers {
-    /// This machine, as this process sees it.
+    /// The file tree and the environment variables of this process.
     pub fn of_this_machine() -> Drivers {
         Drivers::rooted_at("/", std::env::vars_os())
     }
@@ -52,13 +52,13 @@ impl Drivers {
         Drivers { root: root.into(), vars: vars.into_iter().collect() }
     }
 
-    /// Translates an absolute path into this tree.
+    /// The place of an absolute path below this tree's root.
     pub fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         path.strip_prefix("/").map_or_else(|_| path.to_owned(), |below| self.root.join(below))
     }
 
-    /// A variable of this environment, unless the variable is empty.
+    /// The value of an environment variable; none if the variable is not set or empty.
     pub fn var(&self, name: &str) -> Option<&OsString> {
         self.vars.get(std::ffi::OsStr::new(name)).filter(|value| !value.is_empty())
     }
@@ -130,7 +130,7 @@ impl Drivers {
         folders
     }
 
-    /// A variable that holds paths.
+    /// The paths in an environment variable that is a list of paths.
     fn list(&self, name: &str) -> Vec<PathBuf> {
         let paths = self.var(name).map(|value| std::env::split_paths(value).collect::<Vec<_>>()).unwrap_or_default();
         paths.iter().filter(|path| !path.as_os_str().is_empty()).map(|path| self.at(path)).collect()

@@ -56,7 +56,7 @@ fn memory_and_load_are_enforced_and_unmet_requests_fall_back_with_a_warning() {
     let cases = [
         (known(4_000_000_000, 10.0), memory, ""),
         (known(4_000_000_000, 10.0), load, ""),
-        (known(1_000_000_000, 10.0), memory, "has 1.0 GB, but 2.0 GB are required"),
+        (known(1_000_000_000, 10.0), memory, "has 1.0 GB of memory, but 2.0 GB are required"),
         (known(4_000_000_000, 90.0), load, "is 90 % busy, but at most 50 % is allowed"),
         (unknown(), memory, "its memory is unknown: no such file"),
         (unknown(), load, "its load is unknown: no such counter"),

@@ -46,7 +46,7 @@ pub enum OpenError {
     NoSuchAdapter { wanted: String, found: String },
     #[error("no adapter meets the requirements: {}", sentence(unmet))]
     Unmet {
-        /// Each adapter with the requirement that the adapter does not meet.
+        /// Each adapter with the first requirement that the adapter does not meet.
         unmet: Vec<(String, Unmet)>,
     },
     /// The adapter has lower limits than the requested [`LimitSet`].
@@ -212,7 +212,7 @@ impl Choice {
         Ok(self.chosen_of(all)?.adapter)
     }
 
-    /// Like `of`, with the reason.
+    /// Like `of`, with the reason for the choice.
     pub fn chosen_of(&self, all: &[Adapter]) -> Result<Chosen, OpenError> {
         let behind = all.iter().filter(|adapter| self.backends.contains(&adapter.backend));
         let behind: Vec<Adapter> =
@@ -425,8 +425,9 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "no adapter meets the requirements: 0: Big Card (vulkan, discrete, 1) is 90 % busy, but at most 50 % is \
-             allowed; 1: Small (vulkan, integrated, 1) has 2.0 GB, but 4.0 GB are required; 2: llvmpipe (vulkan, \
-             software, 1) must have 4.0 GB, but its memory is unknown: no counter"
+             allowed; 1: Small (vulkan, integrated, 1) has 2.0 GB of memory, but 4.0 GB are required; 2: \
+             llvmpipe (vulkan, software, 1) must have 4.0 GB of memory, but the size of its memory is unknown: no \
+             counter"
         );
         let error = Choice::default().prefer(Prefer::Hardware).of(&three()[2..]).unwrap_err();
         assert_eq!(

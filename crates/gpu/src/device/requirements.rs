@@ -38,10 +38,10 @@ impl fmt::Display for Unmet {
                 write!(f, "is {is}, but {wanted} is required")
             }
             Self::Memory { has_bytes, wanted_bytes } => {
-                write!(f, "has {}, but {} are required", bytes(*has_bytes), bytes(*wanted_bytes))
+                write!(f, "has {} of memory, but {} are required", bytes(*has_bytes), bytes(*wanted_bytes))
             }
             Self::MemoryUnknown { why, wanted_bytes } => {
-                write!(f, "must have {}, but its memory is unknown: {why}", bytes(*wanted_bytes))
+                write!(f, "must have {} of memory, but the size of its memory is unknown: {why}", bytes(*wanted_bytes))
             }
             Self::Load { is_percent, most_percent } => {
                 write!(f, "is {is_percent:.0} % busy, but at most {most_percent} % is allowed")
@@ -73,7 +73,8 @@ pub(super) struct Requirements {
 }
 
 impl Requirements {
-    /// Returns the unmet requirement, or the doubts about the readings that meet the requirements.
+    /// Returns the first requirement that the adapter does not meet. If the adapter meets all requirements, returns the
+    /// doubts about the readings, if any.
     pub(super) fn check(&self, adapter: &Adapter) -> Result<Option<String>, Unmet> {
         let is_software = adapter.kind == AdapterKind::Software;
         if self.prefer == Prefer::Hardware && is_software || self.prefer == Prefer::Software && !is_software {

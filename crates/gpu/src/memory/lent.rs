@@ -138,7 +138,8 @@ impl<T> fmt::Debug for Pooled<T> {
 
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
-        // As in `Arc`: everything that a holder did with the resource happens before the resource is lent again.
+        // The ordering is that of `Arc`: everything that a holder did with the resource happens before the resource is
+        // lent again.
         if self.slot.holders.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }

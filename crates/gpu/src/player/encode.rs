@@ -94,7 +94,7 @@ impl Player {
         Ok(())
     }
 
-    /// Encodes everything into one command buffer and submits that buffer.
+    /// Encodes all commands into one command buffer and submits that buffer.
     pub(super) fn encode<H: HostSource>(
         &self,
         recording: &Recording<Buffer, H>,
@@ -202,8 +202,9 @@ pub(super) fn named<H: HostSource>(recording: &Recording<Buffer, H>) -> Kernels 
     Kernels(std::array::from_fn(|_| kernels.next()))
 }
 
-/// Whether a download can map the buffer itself. For this, no handle outside the recording may exist, so that nothing
-/// else uses the buffer while the buffer is mapped.
+/// Whether a download can map the buffer itself. The buffer must be mappable, the offset aligned, and the download the
+/// only one of this buffer. No handle outside the recording may exist, so that nothing else uses the buffer while it is
+/// mapped.
 fn is_direct<H: HostSource>(recording: &Recording<Buffer, H>, buffer: &Buffer, offset: u64) -> bool {
     let id = Resource::tag(buffer).id;
     let downloads = recording

@@ -124,7 +124,7 @@ impl StillSource {
         })
     }
 
-    /// Paints a smooth gradient with a little noise and a green rectangle.
+    /// In rgba8, paints a smooth gradient with a little noise and a green rectangle. In other formats, paints noise.
     fn paint(&self, bytes: &mut [u8]) {
         if self.format != Format::Rgba8 {
             for (i, byte) in (0_u32..).zip(bytes.iter_mut()) {
@@ -169,7 +169,7 @@ impl FrameHandler for StillSource {
         Ok(())
     }
 
-    /// The source lends only one frame, at the start, so no memory is planned for further frames.
+    /// True, because the source lends only one frame, at its first call, and needs no memory for further frames.
     fn can_repeat(&self) -> bool {
         true
     }

@@ -43,7 +43,8 @@ pub enum BenchError {
 
 vramp_plan::debug_as_display!(BenchError);
 
-/// The measured times of a workload. The names of the fields are the JSON keys.
+/// The measured times of a workload. The names of the fields are the JSON keys. For a workload on tensors, a frame is
+/// one repetition of the workload.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measurement {
     /// The program that was measured.

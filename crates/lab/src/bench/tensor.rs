@@ -137,9 +137,9 @@ impl TensorWorkload {
     }
 }
 
-/// Minimum number of runs for a median.
+/// Minimum number of measured repetitions, for the median.
 const LEAST: usize = 7;
-/// Maximum duration, even if a longer measurement is requested.
+/// Maximum duration of a measurement, even if a longer duration is requested. [`LEAST`] repetitions are made anyway.
 const MOST: Duration = Duration::from_secs(600);
 
 fn matmul(context: &Context, side: usize) -> Result<WorkloadFn, TensorError> {
@@ -152,7 +152,7 @@ fn chain(x: &Expr) -> Expr {
     x.mul(1.2).add(0.1).relu().sub(0.3).tanh().mul(0.5).sigmoid().square()
 }
 
-/// Values between -1 and 1, always the same.
+/// A tensor of pseudorandom values between -1 and 1, the same in every run.
 fn noise(context: &Context, lengths: &[usize]) -> Result<Tensor, TensorError> {
     let mut state = 1_u32;
     let values: Vec<f32> = (0..lengths.iter().product())

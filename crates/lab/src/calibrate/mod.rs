@@ -118,7 +118,7 @@ const THOROUGH: Thoroughness = Thoroughness {
     beyond: &[size(1920, 1080), size(2560, 1440), size(3840, 2160)],
 };
 
-/// After this long, the remaining steps are measured with less effort.
+/// After this time, the remaining figures are measured with fewer and shorter runs.
 const LONG: Duration = Duration::from_secs(20);
 
 const HASTY: Thoroughness = Thoroughness {
@@ -136,7 +136,7 @@ impl<'a> Calibration<'a> {
         Calibration { device, hear: Box::new(|_| {}), stop: Arc::default(), effort: THOROUGH, slowed: 1 }
     }
 
-    /// Sets a function that is called with the progress before every step.
+    /// Sets a function that is called with the progress before every step and at the end.
     #[must_use]
     pub fn listener(mut self, hear: impl Fn(&CalibrationProgress) + 'a) -> Self {
         self.hear = Box::new(hear);
@@ -150,7 +150,7 @@ impl<'a> Calibration<'a> {
         self
     }
 
-    /// Small images and short runs, for tests: the profile is complete, but its figures are imprecise.
+    /// Uses small images and short runs, for tests. The profile is complete, but its figures are imprecise.
     #[must_use]
     pub fn hasty(mut self) -> Self {
         self.effort = HASTY;
@@ -190,7 +190,7 @@ impl<'a> Calibration<'a> {
                 return Err(CalibrateError::Interrupted);
             }
             // A calibration should not take minutes, so on a slow or busy machine the remaining figures are measured
-            // with one run each.
+            // with fewer and shorter runs.
             if started.elapsed() > LONG {
                 (timer.effort.runs, timer.effort.run_ms) = (1, effort.run_ms / 2.0);
             }
@@ -202,7 +202,8 @@ impl<'a> Calibration<'a> {
     }
 }
 
-/// Marks the figures of the adapter's class as estimates. Measured figures replace the estimates later.
+/// Marks the rates of all classes of work as estimates, because they come from the adapter's class. Measured rates
+/// replace the estimates later.
 fn inherit(profile: &mut Profile) {
     let class = profile.name().to_owned();
     steps::each_rate(profile, |figure| {

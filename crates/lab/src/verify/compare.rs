@@ -19,7 +19,7 @@ pub struct Difference {
     pub frames: usize,
 }
 
-/// How a frame differs from the expected frame.
+/// How a frame or a stream differs from what was expected.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mismatch {
     Pixels {
@@ -33,7 +33,7 @@ pub enum Mismatch {
         /// The largest difference of a channel, in levels.
         most: u8,
     },
-    /// A byte differs, in formats other than rgba8.
+    /// Bytes differ, in a format other than rgba8.
     Bytes {
         plane: usize,
         row: u64,
@@ -46,11 +46,11 @@ pub enum Mismatch {
         /// The largest difference, in levels.
         most: u8,
     },
-    /// Format or size differ.
+    /// The format or the size differs.
     Shape { expected: (Format, Size), found: (Format, Size) },
-    /// Frame number or time in nanoseconds differ.
+    /// The frame number or the time in nanoseconds differs.
     Place { expected: (u64, i64), found: (u64, i64) },
-    /// The numbers of frames differ.
+    /// The streams have different numbers of frames.
     Count { expected: usize, found: usize },
 }
 

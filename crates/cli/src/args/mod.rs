@@ -27,7 +27,7 @@ Exit codes:
     3  the pipeline is valid, but cannot be planned with these options or on this machine
     4  a budget was exceeded or could not be checked
     5  a verification found a difference
-  130  interrupted; files are still finished
+  130  interrupted; files hold whole frames
 
 Results go to standard output, messages to standard error.";
 
@@ -75,8 +75,8 @@ Examples:
 
 const RUN_HELP: &str = "\
 While it runs:
-  The plan, warnings and progress go to standard error; `-q` keeps only errors, and `-v`
-  adds the whole plan and every link. Only a sink with `path=-`, the sink `terminal` and
+  A summary of the plan, warnings and progress go to standard error. `-q` prints only
+  errors; `-v` also prints the complete plan and every link. Only a sink with `path=-`, the sink `terminal` and
   `--json` write to standard output. While `terminal` draws, no progress is shown.
   `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames, and the
   report is printed. A second Ctrl-C ends the program at once.
@@ -104,8 +104,8 @@ Which adapter:
   With `--gpu`, `--device` or `--backend` the run ends with exit code 3 instead.
 
 Budgets:
-  `--budget downloads=1,submits=1,allocs=0` exits with code 4 if a frame in the second
-  half of the run needs more on average. Keys: uploads, downloads, transfer_bytes,
+  With `--budget downloads=1,submits=1,allocs=0`, the run ends with exit code 4 if the
+  average per frame, over the second half of the run, exceeds one of the limits. Keys: uploads, downloads, transfer_bytes,
   dispatches, passes, submits, bind_groups, gpu_allocs, heap_allocs, foreign_allocs,
   frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
   and downloads), allocs (gpu_allocs and heap_allocs), and drops. The average of drops is
@@ -126,8 +126,8 @@ Memory:
   cpu=1G,gpu=256M` sets a limit for each space. K, M and G are powers of 1000; Ki, Mi and
   Gi are powers of 1024. If the plan does not fit, vramp takes another plan that fits. If
   no plan fits, frames wait for memory. If waiting cannot help, the run ends with an error
-  that says which handler needs how much memory and which handlers hold the rest. The limit
-  does not include staging memory for transfers and small data, such as glyphs. Memory that
+  that says which handler needs how much memory and which handlers hold the rest. Two
+  things do not count: staging memory for transfers, and small data such as glyphs. Memory that
   was not returned is listed at the end, with its last user.
 
 Verifying:
@@ -164,7 +164,7 @@ The view:
 
 The run:
   Everything in `vramp help run` applies here too: options, files, Ctrl-C, exit codes, and
-  the lines at the end. After `q` the exit code is 0. No sink may write to standard output.
+  the report after the run. After `q` the exit code is 0. No sink may write to standard output.
 
 Examples:
   vramp top 'pattern size=1920x1080 ! blur sigma=4 !{queue depth=4} invert ! null' --fps 60

@@ -1,7 +1,7 @@
 //! Checks of graphics drivers, of the variables that control them, and of permissions on device nodes.
 //!
-//! The checks use the same driver directories and variables as the stored list of adapters ([`Drivers`]). Tests replace
-//! the root directory and the environment. The checks load no driver: the caller passes the adapters that were found.
+//! The checks look at the driver directories and variables ([`Drivers`]) that also decide whether the stored list of
+//! adapters is still valid. Tests replace the root directory and the environment. The checks load no driver: the caller passes the adapters that were found.
 //!
 //! A variable that names a missing file is a problem, since nothing works until the variable is changed. A missing
 //! graphics card is not a problem.
@@ -45,7 +45,8 @@ impl Surroundings {
     }
 }
 
-/// Checks variables that name missing files, that vramp does not read, or that make the loader skip drivers.
+/// Reports three kinds of variables: those that name driver files (a problem if a file is missing), those that vramp
+/// ignores, and those that make the loader skip drivers.
 pub(super) fn variables(here: &Surroundings) -> Vec<HealthCheck> {
     let drivers = &here.drivers;
     let mut checks = Vec::new();

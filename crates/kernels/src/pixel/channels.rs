@@ -1,7 +1,7 @@
 //! `channels`: looks up red, green and blue, each in its own table of 256 entries. Alpha is kept.
 //!
-//! `channels` does not fold with neighbouring tables. If the three tables are equal, use `table`, which gives the same
-//! pixels and folds.
+//! `channels` does not fold with neighbouring tables. If the three tables are equal, use `table`: it gives the same
+//! pixels, and neighbouring tables are combined into one.
 
 use vramp_plan::Size;
 

@@ -17,7 +17,8 @@ use super::{HarnessError, Stream};
 /// Maximum wait for a device. No work of a test takes this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port with a feed or a catch, and the name of the tray of that feed or catch.
+/// A port of the tested piece that the test fills (through a feed) or reads (through a catch), and the name of the queue
+/// (the tray) that holds its frames.
 #[derive(Debug, Clone)]
 pub(super) struct OpenPort {
     pub(super) handler: String,
@@ -72,7 +73,7 @@ impl Rig {
         Rig { engine, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO }
     }
 
-    /// Queues a frame at an input. Each step at which a frame of this input is due sends the oldest queued frame.
+    /// Queues a frame at an input. When this input is due, a step sends the oldest frame in the queue.
     pub fn push(&mut self, port: &str, bytes: &[u8]) -> Result<(), HarnessError> {
         let size = find(&self.inputs, port, "input")?.stream.size;
         self.push_sized(port, size, bytes)
@@ -155,8 +156,8 @@ impl Rig {
                     }
                 }
                 // A poll of the device collects results for every thread that uses the device, so another thread may
-                // have collected this rig's results between the step and the poll. The rig has therefore settled only
-                // after a step that began with an idle device.
+                // have collected this rig's results between the step and the poll. Those results may allow more work.
+                // So the rig takes one more step after it found the device idle.
                 Stepped::Stuck | Stepped::Wait(_) if idle => return Ok(()),
                 Stepped::Stuck | Stepped::Wait(_) => idle = true,
             }

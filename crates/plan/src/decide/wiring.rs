@@ -1,4 +1,4 @@
-//! Step 12: the units, the rings and the running order of each lane. The engine creates the same units and rings.
+//! Step 12: the units, the rings and the running order of each lane, as the engine later creates them.
 //!
 //! Each fusion group, each handler without a group and each inserted transfer is one unit. Inserted transfers run in
 //! the device lane: an upload runs before the first unit that reads the uploaded frames, and a download runs after the
@@ -24,7 +24,8 @@ pub(super) struct Wiring {
     pub rings: Vec<PlannedRing>,
     /// The rings of each wire, in the order in which a frame passes them. A wire inside a unit has no ring.
     pub rings_of: Vec<Vec<usize>>,
-    /// Units of each lane by segment, in running order.
+    /// For each lane its segments, and for each segment its units in running order. The units of a segment are connected
+    /// by links of depth 0; the device lane submits them together.
     pub segments: Vec<Vec<Vec<usize>>>,
 }
 
@@ -71,8 +72,8 @@ impl WiringBuilder<'_> {
     /// The unit that performs a transfer: the user's own `upload` or `download`, or a new unit.
     fn carrier(&mut self, transfer: usize, device: usize) -> usize {
         let (net, made) = (self.net, &self.layout.transfers[transfer]);
-        // If the user's own handler performs the transfer, that handler is either the start of the transfer (after a
-        // transfer in the other direction) or one of its consumers.
+        // The user's own `upload` or `download` is usually a consumer of the transferred output. If a transfer in the
+        // other direction leads into that handler, the handler is `made.from`.
         let is_own = |at: &usize| net.nodes[*at].entry.transfer == Some(made.direction);
         let mut ends = [made.from].into_iter().chain(made.wires.iter().map(|wire| net.wires[*wire].to));
         if let Some(own) = ends.find(is_own) {

@@ -85,7 +85,7 @@ fn lines(out: &mut String, all: &[(&str, &Figure)]) {
 }
 
 fn line(out: &mut String, key: &str, figure: &Figure) {
-    // The shortest text that reads back as exactly this number.
+    // `{value}` prints the shortest text that reads back as exactly this number.
     let value = figure.value;
     let _ = match &figure.origin {
         FigureOrigin::Unsaid => writeln!(out, "{key} = {value}"),

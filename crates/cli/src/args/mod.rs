@@ -127,8 +127,8 @@ Memory:
   Gi are powers of 1024. If the plan does not fit, vramp takes another plan that fits. If
   no plan fits, frames wait for memory. If waiting cannot help, the run ends with an error
   that says which handler needs how much memory and which handlers hold the rest. Two
-  things do not count: staging memory for transfers, and small data such as glyphs. Memory that
-  was not returned is listed at the end, with its last user.
+  things do not count: staging memory for transfers, and small data such as glyphs.
+  Memory that was not returned is listed at the end, with its last user.
 
 Verifying:
   `--verify` takes the first 8 frames of every source, or N frames with `--frames N`, and

@@ -1,7 +1,8 @@
 //! Checks of graphics drivers, of the variables that control them, and of permissions on device nodes.
 //!
 //! The checks look at the driver directories and variables ([`Drivers`]) that also decide whether the stored list of
-//! adapters is still valid. Tests replace the root directory and the environment. The checks load no driver: the caller passes the adapters that were found.
+//! adapters is still valid. Tests replace the root directory and the environment. The checks load no
+//! driver: the caller passes the adapters that were found.
 //!
 //! A variable that names a missing file is a problem, since nothing works until the variable is changed. A missing
 //! graphics card is not a problem.

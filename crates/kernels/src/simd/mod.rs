@@ -122,8 +122,8 @@ impl fmt::Display for Level {
 /// Every function that the expression calls must be `#[inline(always)]`. Other functions run with the baseline's
 /// vectors.
 ///
-/// In `vectorised!(FUSED => ...)`, the expression can use a `bool` constant with the given name, here `FUSED`. It is true
-/// if one instruction multiplies and adds.
+/// In `vectorised!(FUSED => ...)`, the expression can use a `bool` constant with the given name, here `FUSED`. It is
+/// true if one instruction multiplies and adds.
 ///
 /// ```
 /// let mut values = [1.0_f32; 100];

@@ -17,8 +17,8 @@ use super::{HarnessError, Stream};
 /// Maximum wait for a device. No work of a test takes this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port of the tested piece that the test fills (through a feed) or reads (through a catch), and the name of the queue
-/// (the tray) that holds its frames.
+/// A port of the tested piece that the test fills (through a feed) or reads (through a catch), and the name of the
+/// queue (the tray) that holds its frames.
 #[derive(Debug, Clone)]
 pub(super) struct OpenPort {
     pub(super) handler: String,

@@ -24,8 +24,8 @@ pub(super) struct Wiring {
     pub rings: Vec<PlannedRing>,
     /// The rings of each wire, in the order in which a frame passes them. A wire inside a unit has no ring.
     pub rings_of: Vec<Vec<usize>>,
-    /// For each lane its segments, and for each segment its units in running order. The units of a segment are connected
-    /// by links of depth 0; the device lane submits them together.
+    /// For each lane its segments, and for each segment its units in running order. The units of a segment are
+    /// connected by links of depth 0; the device lane submits them together.
     pub segments: Vec<Vec<Vec<usize>>>,
 }
 

@@ -232,8 +232,8 @@ mod tests {
         let CliError::Different(words) = failure else { unreachable!() };
         assert_eq!(
             words,
-            ["blur0, gpu and cpu: frame 3, pixel 5,6 is 1 2 4 255 instead of 1 2 3 255; 2 pixels differ by up to 1, \
-              in 4 frames"]
+            ["blur0, gpu and cpu: frame 3, pixel 5,6 is 1 2 4 255 instead of 1 2 3 255; 2 pixels differ by up to 1; \
+              4 frames differ"]
         );
         assert!(
             judge(&verified(&[(ComparisonKind::FusedOnCpu, ComparisonResult::Equal { frames: 1, levels: 0 })])).is_ok()

@@ -194,7 +194,7 @@ fn each_option_has_one_description() {
         );
     }
     let flat = long.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("`-v` adds the whole plan and every link"), "{flat}");
+    assert!(flat.contains("`-v` also prints the complete plan and every link"), "{flat}");
     let key = ends_with(0, vramp(&["inspect", "chromakey"])).out;
     assert!(key.contains("become fully transparent") && !key.contains("gone"), "{key}");
 }

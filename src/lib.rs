@@ -39,12 +39,13 @@ pub use vramp_machine as machine;
 pub use vramp_pipeline::read;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(inline)]
-pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Step};
+pub use vramp_pipeline::{Access, Error, Pipeline, PipelineBuilder, Running, Step};
 
 /// The types that most programs need: pipelines, options, and the handler API.
 pub mod prelude {
+    pub use vramp_handlers::app::{AppInput, AppOutput, LentFrame, PullError, PulledFrame, PushError, Wait};
     #[cfg(not(target_arch = "wasm32"))]
-    pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Step};
+    pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Running, Step};
     pub use vramp_plan::catalog::{Entry, KernelRule, Probed, Setting};
     pub use vramp_plan::{Format, Graph, HandlerSpec, OnLoss, Plan, Policy, Profile, Rate, RunOptions, Size, Space};
     pub use vramp_runtime::{

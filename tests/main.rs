@@ -9,6 +9,7 @@ mod ran;
 mod shared;
 mod source;
 
+mod app;
 mod budgets;
 mod calibrate;
 mod choosing;

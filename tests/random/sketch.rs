@@ -6,7 +6,7 @@ use vramp::plan::catalog::{Entry, Family, SizeRule};
 use vramp::plan::{
     Content, Format, FrameDesc, GraphSpec, Handler, HandlerSpec, Plan, PlannedLink, Profile, RunOptions, Space,
 };
-use vramp::runtime::{Registry, Setup};
+use vramp::runtime::{FramePool, Handles, Registry, Setup};
 
 use super::chance::Chance;
 use super::files::Files;
@@ -157,6 +157,9 @@ fn can_be_made(handler: &Handler, plan: &Plan, registry: &Registry, space: Space
         handlers: plan.handlers.len(),
         declared: handler.declared.as_ref(),
         watch: false,
+        pool: FramePool::new(1 << 20),
+        device: None,
+        handles: Handles::default(),
     };
     make(&setup).is_ok()
 }

@@ -128,9 +128,13 @@ impl From<Error> for CliError {
             Error::Prepare(why) => why.into(),
             Error::Mistakes(mistakes) => CliError::Mistakes(mistakes),
             Error::Entry(_) => CliError::Wrong(why.into()),
-            Error::Sources(_) | Error::Run(_) | Error::HasRun | Error::HasBegun => {
-                CliError::Failed(chainless(&why)).of(why.handler())
-            }
+            Error::Sources(_)
+            | Error::Run(_)
+            | Error::HasRun
+            | Error::HasBegun
+            | Error::NoEnd { .. }
+            | Error::Push(_)
+            | Error::Pull(_) => CliError::Failed(chainless(&why)).of(why.handler()),
         }
     }
 }

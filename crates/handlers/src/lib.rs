@@ -4,6 +4,7 @@
 //! [`registry`] returns all handlers. The crate also probes the headers of sources for the planner, without decoding
 //! pixels ([`probe`]), and checks that a run does not overwrite its own files ([`files`]).
 
+pub mod app;
 pub mod control;
 pub mod convert;
 pub mod draw;

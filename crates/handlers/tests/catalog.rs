@@ -417,7 +417,12 @@ fn inputs_of_mix_and_compositor_are_named_and_counted() {
 fn only_these_hold_thin_out_transfer_or_run_live() {
     for entry in registry().catalog().entries() {
         assert_eq!(entry.stateful, entry.name == "delay", "{}", entry.name);
-        assert_eq!(entry.live, entry.name == "camera", "{}", entry.name);
+        let live = match (entry.name, entry.family) {
+            ("camera", _) => When::Always,
+            ("app", Family::Source) => When::Setting("live"),
+            _ => When::Never,
+        };
+        assert_eq!(entry.live, live, "{}", entry.name);
         assert_eq!(entry.delay != Frames::Fixed(0), entry.name == "delay", "{}", entry.name);
         assert_eq!(entry.every != Frames::Fixed(1), entry.name == "every", "{}", entry.name);
         assert_eq!(entry.open_settings, entry.name == "wgsl", "{}", entry.name);

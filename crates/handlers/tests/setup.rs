@@ -2,7 +2,7 @@
 
 use vramp_plan::Space;
 use vramp_plan::catalog::SettingValues;
-use vramp_runtime::Setup;
+use vramp_runtime::{FramePool, Handles, Setup};
 
 /// One input and one output of unknown content, on the CPU, in a pipeline of three handlers.
 pub fn setup<'a>(name: &'a str, settings: &'a SettingValues) -> Setup<'a> {
@@ -17,5 +17,8 @@ pub fn setup<'a>(name: &'a str, settings: &'a SettingValues) -> Setup<'a> {
         handlers: 3,
         declared: None,
         watch: false,
+        pool: FramePool::new(1 << 20),
+        device: None,
+        handles: Handles::default(),
     }
 }

@@ -230,7 +230,7 @@ impl PipelineBuilder {
                 machine::list_adapters();
                 let on_cpu = self.clone().options(self.options.clone().only(Space::Cpu));
                 let mut pipeline = on_cpu.built(graph)?;
-                pipeline.plan.warnings.push(without_device(&why));
+                pipeline.access.plan.warnings.push(without_device(&why));
                 Ok(pipeline)
             }
             Err(why) => Err(why.into()),

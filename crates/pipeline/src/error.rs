@@ -5,6 +5,7 @@
 //! Invariant: `Debug` prints the same as `Display`, so that an error returned from `main` with `?` is readable.
 
 use vramp_gpu::OpenError;
+use vramp_handlers::app::{PullError, PushError};
 use vramp_handlers::files::Clash;
 use vramp_plan::catalog::{EntryError, ProbeError};
 use vramp_plan::{CheckError, Mistakes, NoPlan, SourceText};
@@ -38,11 +39,28 @@ pub enum Error {
     Run(#[from] RunError),
     #[error("this pipeline has run already; to run it again, call `build` on its builder again")]
     HasRun,
+    /// The pipeline has no app source or sink of this name.
+    #[error("`{asked}` is not an app {what} of this pipeline; {}", ends(.what, .there))]
+    NoEnd { asked: String, what: &'static str, there: Vec<String> },
+    #[error(transparent)]
+    Push(#[from] PushError),
+    #[error(transparent)]
+    Pull(#[from] PullError),
     #[error("this pipeline has been stepped; step it to its end and call `finish`, or build it again to run it")]
     HasBegun,
 }
 
 vramp_plan::debug_as_display!(Error);
+
+fn ends(what: &str, there: &[String]) -> String {
+    match there {
+        [] => format!(
+            "it has no app {what}: write `app` at the {} of a chain",
+            if what == "source" { "start" } else { "end" }
+        ),
+        there => format!("its app {what}s: {}", there.join(", ")),
+    }
+}
 
 impl From<HandlerFailure> for Error {
     fn from(failure: HandlerFailure) -> Error {

@@ -10,18 +10,26 @@
 #![recursion_limit = "256"]
 
 #[cfg(not(target_arch = "wasm32"))]
+mod access;
+#[cfg(not(target_arch = "wasm32"))]
 mod builder;
 #[cfg(not(target_arch = "wasm32"))]
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod pipeline;
+#[cfg(not(target_arch = "wasm32"))]
+mod running;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use access::Access;
 #[cfg(not(target_arch = "wasm32"))]
 pub use builder::PipelineBuilder;
 #[cfg(not(target_arch = "wasm32"))]
 pub use error::Error;
 #[cfg(not(target_arch = "wasm32"))]
 pub use pipeline::{Pipeline, Step};
+#[cfg(not(target_arch = "wasm32"))]
+pub use running::Running;
 
 use vramp_plan::catalog::Catalog;
 use vramp_plan::{GraphSpec, Mistakes, SourceText};

@@ -5,14 +5,16 @@
 //! Invariant: a pipeline owns everything that it needs, so that the pipeline can be moved to another thread.
 
 use std::fmt;
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use vramp_gpu::Device;
 use vramp_plan::{Graph, GraphSpec, Plan, RunOptions};
 use vramp_runtime::engine::Engine;
-use vramp_runtime::{Report, RunOutcome, Stepped, Stopper, Watch};
+use vramp_runtime::{Report, RunOutcome, Stepped};
 
-use super::{Error, PipelineBuilder};
+use super::access::Access;
+use super::{Error, PipelineBuilder, Running};
 
 /// The result of [`Pipeline::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,8 @@ pub enum Step {
     Moved,
     /// No frame is due before this time has passed.
     Wait(Duration),
-    /// Nothing can run before the device has finished some work; see [`Pipeline::wait_for_device`].
+    /// Nothing can run before the device has finished some work ([`Pipeline::wait_for_device`]), or before the program
+    /// has pushed or pulled a frame.
     Stuck,
     /// The sources have ended, and all frames have reached the sinks.
     Over,
@@ -43,11 +46,7 @@ pub enum Step {
 /// # Ok::<(), vramp::Error>(())
 /// ```
 pub struct Pipeline {
-    pub(super) plan: Plan,
-    device: Option<Device>,
-    stopper: Stopper,
-    watch: Watch,
-    threads: usize,
+    pub(super) access: Access,
     longest: Option<Duration>,
     /// `None` after the run.
     engine: Option<Engine>,
@@ -79,40 +78,30 @@ impl Pipeline {
 
     pub(super) fn new(plan: Plan, device: Option<Device>, engine: Engine, options: &RunOptions) -> Pipeline {
         Pipeline {
-            plan,
-            device,
-            stopper: engine.stopper(),
-            watch: engine.watch(),
-            threads: engine.threads(),
+            access: Access::new(plan, device, &engine),
             longest: options.longest_ms.map(Duration::from_millis),
             engine: Some(engine),
             started: None,
         }
     }
 
-    /// The plan: where each handler runs, what is fused and transferred, and the estimated costs.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// The device, if the plan uses one.
-    pub fn device(&self) -> Option<&Device> {
-        self.device.as_ref()
-    }
-
-    /// Number of threads among which the rows of a frame are divided on the CPU.
-    pub fn threads(&self) -> usize {
-        self.threads
-    }
-
-    /// A handle that stops the run from any thread.
-    pub fn stopper(&self) -> Stopper {
-        self.stopper.clone()
-    }
-
-    /// A handle that reads the state of the run from any thread.
-    pub fn watch(&self) -> Watch {
-        self.watch.clone()
+    /// Runs the pipeline on threads of its own.
+    ///
+    /// ```
+    /// use vramp::prelude::*;
+    ///
+    /// let running = Pipeline::parse("app 2x1 fps=30 ! invert ! app").build()?.spawn()?;
+    /// running.push(&[0, 10, 20, 255, 255, 245, 235, 7])?;
+    /// let frame = running.pull()?.expect("the stream has not ended");
+    /// assert_eq!(frame.bytes()[..], [255, 245, 235, 255, 0, 10, 20, 7]);
+    /// running.input("")?.close();
+    /// assert_eq!(running.wait()?.frames_out, 1);
+    /// # Ok::<(), vramp::Error>(())
+    /// ```
+    pub fn spawn(mut self) -> Result<Running, Error> {
+        let engine = self.unused()?;
+        let longest = self.longest;
+        Running::start(self.access, move || engine.run(longest))
     }
 
     /// Runs until the sources end, a handler fails, the run is stopped, or the time limit in the options is reached. A
@@ -156,8 +145,8 @@ impl Pipeline {
                 started
             }
         };
-        if self.longest.is_some_and(|longest| started.elapsed() >= longest) && !self.stopper.is_ending() {
-            self.stopper.finish();
+        if self.longest.is_some_and(|longest| started.elapsed() >= longest) && !self.access.stopper().is_ending() {
+            self.access.stopper().finish();
         }
         match engine.step(&|| started.elapsed()) {
             Stepped::Moved => Ok(Step::Moved),
@@ -204,6 +193,14 @@ impl Pipeline {
     }
 }
 
+impl Deref for Pipeline {
+    type Target = Access;
+
+    fn deref(&self) -> &Access {
+        &self.access
+    }
+}
+
 impl fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match (&self.engine, self.started) {
@@ -211,7 +208,7 @@ impl fmt::Debug for Pipeline {
             (Some(_), None) => "ready",
             (Some(_), Some(_)) => "being stepped",
         };
-        let handlers: Vec<_> = self.plan.handlers.iter().map(|handler| &handler.name).collect();
+        let handlers: Vec<_> = self.access.plan.handlers.iter().map(|handler| &handler.name).collect();
         f.debug_struct("Pipeline").field("handlers", &handlers).field("state", &state).finish_non_exhaustive()
     }
 }

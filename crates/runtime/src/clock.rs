@@ -2,11 +2,13 @@
 //!
 //! The caller passes the time in, so that tests and the web can step the clock.
 //!
-//! A live source skips frames that were due during a stall. Any other paced source slips: a stall delays all later
-//! frames, so that no frame of a file is left out and no frames come in a burst.
+//! A live source is due whenever a frame has arrived, and its frames have the times of their arrival. Any other source
+//! has the times of its rate. A pace changes when frames are due, never their times. A paced source slips: a stall
+//! delays all later frames, so that no frame of a file is left out and no frames come in a burst. A source may replace
+//! the clock's time of a frame by its own ([`Call::stamp`](crate::Call::stamp)).
 //!
-//! Invariants: frame numbers only grow. Frames of a paced source never come in a burst. A frame's time depends on its
-//! number alone.
+//! Invariants: frame numbers grow by one, and times grow. Frames of a paced source never come in a burst. Except for a
+//! live source, a frame's time depends on its number alone.
 
 use std::time::Duration;
 
@@ -16,12 +18,9 @@ use vramp_plan::Rate;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick {
     pub number: u64,
-    /// Computed from the number and the rate.
     pub pts_ns: i64,
     /// Stream time since the previous frame; one period for the first frame.
     pub delta_ns: i64,
-    /// Number of frames that were due before this frame and are skipped.
-    pub skipped: u64,
 }
 
 /// The answer of [`Clock::due`].
@@ -37,35 +36,38 @@ pub enum Paced {
 pub struct Clock {
     rate: Rate,
     next: u64,
-    before: Option<u64>,
-    pace: Pacing,
+    /// The time of the previous frame.
+    before_ns: Option<i64>,
+    pace: Option<Pace>,
+    /// Whether frames have the times at which they arrive.
+    arrivals: bool,
 }
 
-/// When frames are due.
+/// A rate at which frames are due at most.
 #[derive(Debug, Clone, Copy)]
-enum Pacing {
-    Free,
-    /// At a rate; frames that were due during a stall are skipped.
-    Skipping(Rate),
-    /// At a rate; each stall delays all later frames. The second field is the total delay so far.
-    Slipping(Rate, Duration),
+struct Pace {
+    rate: Rate,
+    /// The sum of all stalls. Each stall delays all later frames.
+    late: Duration,
 }
 
 impl Clock {
-    /// A clock for live sources: fires at `rate` and skips the frames that were due during a stall.
-    pub fn paced(rate: Rate) -> Clock {
-        Clock { rate, next: 0, before: None, pace: Pacing::Skipping(rate) }
-    }
-
     /// A clock by which a frame is always due. Frames carry the times of `rate` but come as fast as they are consumed.
     pub fn free(rate: Rate) -> Clock {
-        Clock { pace: Pacing::Free, ..Clock::paced(rate) }
+        Clock { rate, next: 0, before_ns: None, pace: None, arrivals: false }
     }
 
-    /// A clock for files and patterns: frames carry the times of `rate` and come at most at `pace`. After a stall the
-    /// clock continues with the next frame, so that no frame is left out.
-    pub fn slipping(rate: Rate, pace: Rate) -> Clock {
-        Clock { pace: Pacing::Slipping(pace, Duration::ZERO), ..Clock::paced(rate) }
+    /// A clock for live sources: a frame is due when it arrives, and carries the time of its arrival. `rate` is the
+    /// expected rate.
+    pub fn arrivals(rate: Rate) -> Clock {
+        Clock { arrivals: true, ..Clock::free(rate) }
+    }
+
+    /// Makes frames due at most at this pace; the times of frames stay the same. After a stall the clock continues with
+    /// the next frame, so that no frame is left out.
+    #[must_use]
+    pub fn pace(self, rate: Rate) -> Clock {
+        Clock { pace: Some(Pace { rate, late: Duration::ZERO }), ..self }
     }
 
     /// The time of a frame: its number divided by the rate, rounded down to a nanosecond.
@@ -85,33 +87,27 @@ impl Clock {
 
     /// What [`Clock::ask`] would return; changes nothing.
     pub fn due(&self, since_start: Duration) -> Paced {
-        let number = match self.pace {
-            Pacing::Free => self.next,
-            Pacing::Skipping(rate) => {
-                if let Some(wait) = wait_until(due_at(rate, self.next), since_start) {
-                    return Paced::Wait(wait);
-                }
-                number_at(rate, since_start).max(self.next)
-            }
-            Pacing::Slipping(rate, late) => {
-                if let Some(wait) = wait_until(due_at(rate, self.next) + late, since_start) {
-                    return Paced::Wait(wait);
-                }
-                self.next
-            }
+        let number = self.next;
+        if let Some(Pace { rate, late }) = self.pace
+            && let Some(wait) = wait_until(due_at(rate, number) + late, since_start)
+        {
+            return Paced::Wait(wait);
+        }
+        let pts_ns = if self.arrivals {
+            i64::try_from(since_start.as_nanos()).unwrap_or(i64::MAX)
+        } else {
+            Clock::pts_ns(self.rate, number)
         };
-        let pts_ns = Clock::pts_ns(self.rate, number);
-        let delta_ns = match self.before {
-            None => Clock::pts_ns(self.rate, 1),
-            Some(before) => pts_ns - Clock::pts_ns(self.rate, before),
-        };
-        Paced::Fire(Tick { number, pts_ns, delta_ns, skipped: number - self.next })
+        // The source may have given the previous frame a later time.
+        let pts_ns = self.before_ns.map_or(pts_ns, |before| pts_ns.max(before.saturating_add(1)));
+        let delta_ns = self.before_ns.map_or_else(|| Clock::pts_ns(self.rate, 1), |before| pts_ns - before);
+        Paced::Fire(Tick { number, pts_ns, delta_ns })
     }
 
     /// Advances past a tick that [`Clock::due`] returned.
     pub fn fired(&mut self, tick: &Tick, since_start: Duration) {
-        (self.before, self.next) = (Some(tick.number), tick.number + 1);
-        if let Pacing::Slipping(rate, late) = &mut self.pace {
+        (self.before_ns, self.next) = (Some(tick.pts_ns), tick.number + 1);
+        if let Some(Pace { rate, late }) = &mut self.pace {
             // A delay of less than a period is jitter that later frames may make up for; only a longer delay counts as
             // a stall.
             let behind = since_start.saturating_sub(due_at(*rate, tick.number) + *late);
@@ -127,12 +123,6 @@ fn due_at(rate: Rate, number: u64) -> Duration {
 
 fn wait_until(due: Duration, since_start: Duration) -> Option<Duration> {
     due.checked_sub(since_start).filter(|wait| !wait.is_zero())
-}
-
-/// The number of the newest frame that is due at a time.
-fn number_at(rate: Rate, since_start: Duration) -> u64 {
-    let frames = since_start.as_nanos() * u128::from(rate.num());
-    u64::try_from(frames / (u128::from(rate.den()) * 1_000_000_000)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -152,44 +142,55 @@ mod tests {
 
     #[test]
     fn the_first_frame_is_due_at_once_and_its_delta_is_a_period() {
-        let mut clock = Clock::paced(rate("50"));
-        assert_eq!(fire(&mut clock, 0), Tick { number: 0, pts_ns: 0, delta_ns: 20_000_000, skipped: 0 });
+        let mut clock = Clock::free(rate("50")).pace(rate("50"));
+        assert_eq!(fire(&mut clock, 0), Tick { number: 0, pts_ns: 0, delta_ns: 20_000_000 });
         assert_eq!(clock.ask(Duration::from_millis(5)), Paced::Wait(Duration::from_millis(15)));
         assert_eq!(fire(&mut clock, 20).number, 1);
     }
 
     #[test]
-    fn after_a_stall_due_frames_are_skipped_and_counted_never_sent_in_a_burst() {
-        let mut clock = Clock::paced(rate("100"));
-        fire(&mut clock, 0);
-        let late = fire(&mut clock, 1_005);
-        assert_eq!((late.number, late.skipped, late.delta_ns), (100, 99, 1_000_000_000));
-        assert_eq!(clock.ask(Duration::from_millis(1_005)), Paced::Wait(Duration::from_millis(5)));
-        assert_eq!(fire(&mut clock, 1_010).number, 101);
+    fn frames_of_a_live_source_have_the_times_of_their_arrival() {
+        let mut clock = Clock::arrivals(rate("100"));
+        let times: Vec<_> = [3, 20, 20, 1_005].map(|ms| fire(&mut clock, ms)).into();
+        let of = |number, pts_ns, delta_ns| Tick { number, pts_ns, delta_ns };
+        let expected = [
+            of(0, 3_000_000, 10_000_000),
+            of(1, 20_000_000, 17_000_000),
+            of(2, 20_000_001, 1),
+            of(3, 1_005_000_000, 984_999_999),
+        ];
+        assert_eq!(times, expected);
     }
 
     #[test]
-    fn a_time_that_goes_back_never_takes_a_number_back() {
-        let mut clock = Clock::paced(rate("30"));
+    fn a_time_that_goes_back_never_takes_a_frame_back() {
+        let mut clock = Clock::arrivals(rate("30"));
         fire(&mut clock, 10_000);
-        assert!(matches!(clock.ask(Duration::ZERO), Paced::Wait(_)));
-        assert_eq!(fire(&mut clock, 10_034).number, 301);
+        assert_eq!(fire(&mut clock, 0), Tick { number: 1, pts_ns: 10_000_000_001, delta_ns: 1 });
     }
 
     #[test]
-    fn a_free_clock_is_always_due_and_skips_nothing() {
+    fn a_pace_delays_arrivals_and_leaves_their_times() {
+        let mut clock = Clock::arrivals(rate("30")).pace(rate("10"));
+        assert_eq!(fire(&mut clock, 7).pts_ns, 7_000_000);
+        assert_eq!(clock.ask(Duration::from_millis(40)), Paced::Wait(Duration::from_millis(60)));
+        assert_eq!(fire(&mut clock, 120).pts_ns, 120_000_000);
+    }
+
+    #[test]
+    fn a_free_clock_is_always_due() {
         let mut clock = Clock::free(rate("30000/1001"));
         for number in 0..1000 {
             let tick = fire(&mut clock, 0);
-            assert_eq!((tick.number, tick.skipped), (number, 0));
+            assert_eq!(tick.number, number);
             assert_eq!(tick.pts_ns, Clock::pts_ns(rate("30000/1001"), number));
         }
         assert_eq!(Clock::pts_ns(rate("30000/1001"), 30_000), 1_001_000_000_000);
     }
 
     #[test]
-    fn a_slipping_clock_leaves_no_frame_out_and_does_not_flood() {
-        let mut clock = Clock::slipping(rate("25"), rate("100"));
+    fn a_paced_clock_leaves_no_frame_out_and_does_not_flood() {
+        let mut clock = Clock::free(rate("25")).pace(rate("100"));
         let mut fired = Vec::new();
         // A stall of a second after the fourth frame.
         for ms in (0..40).chain(1040..1100) {

@@ -21,6 +21,7 @@ use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
 use crate::lane::context::LaneContext;
 use crate::memory::no_memory::NoMemory;
 use crate::memory::shortage::OutOfMemory;
+use crate::waker::Waker;
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,6 +198,27 @@ pub trait FrameHandler: Send {
         self.stop().map(|()| None)
     }
 
+    /// Receives the handler's waker, before the start. A source that may have nothing to send, or a sink that may have no
+    /// room for a frame, keeps the waker and returns true. The runtime then calls [`FrameHandler::is_ready`] before each
+    /// frame.
+    fn keep_waker(&mut self, waker: &Waker) -> bool {
+        let _ = waker;
+        false
+    }
+
+    /// Whether `process` can be called now. After this method has returned false, it is called again when the waker has
+    /// been used. A source whose stream has ended is ready, and its `process` returns [`Flow::Ended`].
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    /// Called once when no further frame will come or can be sent, before `stop`. Other handlers may still run.
+    fn ended(&mut self) {}
+
+    /// Called on a sink on the device when the device has finished the oldest frame that the sink has taken. Frames
+    /// that are lost with the device are not finished; `leave_device` or `enter_device` is called instead.
+    fn finished(&mut self) {}
+
     /// Called when the device is lost: later frames are on the host. Returns true if the handler can continue with
     /// frames on the host; otherwise the run ends. Called only on handlers that offer the GPU.
     fn leave_device(&mut self) -> bool {
@@ -259,11 +281,19 @@ pub struct Call<'a> {
     pub(crate) leave_bytes: u64,
     /// True if the output arrives after the call, in order (a download).
     pub(crate) later: bool,
+    /// The time that a source has given its frame.
+    pub(crate) stamped_ns: Option<i64>,
 }
 
 impl Call<'_> {
     pub fn now(&self) -> Now {
         self.now
+    }
+
+    /// Gives the frame of a source this presentation time instead of the clock's. Times must grow from frame to frame.
+    /// Has no effect in other handlers: their frames have the time of the lead's frame.
+    pub fn stamp(&mut self, pts_ns: i64) {
+        self.stamped_ns = Some(pts_ns);
     }
 
     /// Whether the pipeline is ending. A source that waits for something outside, such as a pipe, polls this method

@@ -21,22 +21,25 @@ mod failure;
 mod frame;
 mod fused;
 mod handler;
+mod handles;
 mod lane;
 mod link;
 mod memory;
 mod node;
 pub mod observe;
 mod registry;
+mod waker;
 
 pub use clock::Clock;
 pub use engine::{PrepareError, RunError, RunOutcome, Stopper, Watch};
 pub use failure::HandlerFailure;
-pub use frame::pool::{FramePool, PoolError};
+pub use frame::pool::{FramePool, Owner, PoolError};
 pub use frame::{Birth, EditError, Frame, Meta, Yuv, YuvMatrix};
 pub use handler::{
     Call, DeviceError, Flow, FrameHandler, HandlerError, Now, ParamWriter, Part, PartialFile, PixelHandler, PixelInfo,
     Trouble,
 };
+pub use handles::Handles;
 pub use lane::Stepped;
 pub use lane::context::Listener;
 pub use memory::heap::{CountingAllocator, foreign, share_heap_if_limited};
@@ -45,6 +48,7 @@ pub use observe::monitor::{RunEvent, RunProgress};
 pub use observe::report::Report;
 pub use observe::trace::Trace;
 pub use registry::{IntoWorker, Kind, Make, Registry, Setup, Worker};
+pub use waker::{Driven, Waker};
 
 /// Parts of the engine for this workspace's own tests and benchmarks. Anything here may change at any time.
 #[doc(hidden)]

@@ -9,13 +9,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use vramp_gpu::Device;
 use vramp_plan::catalog::{
     Catalog, DeclareError, DeclaredShader, Entry, EntryError, ProbeError, Probed, SettingValues, SourceProbe, Value,
 };
 use vramp_plan::{CheckError, Content, Format, Graph, GraphSpec, Rate, Size, Space, StreamTags};
 
 use crate::failure::catch;
+use crate::frame::pool::FramePool;
 use crate::handler::{FrameHandler, HandlerError, PixelHandler};
+use crate::handles::Handles;
 
 /// A handler instance, of either family.
 pub enum Worker {
@@ -86,10 +89,21 @@ pub struct Setup<'a> {
     pub declared: Option<&'a DeclaredShader>,
     /// Whether the handler should follow changes of the file it is made from.
     pub watch: bool,
+    /// The pipeline's host memory.
+    pub pool: FramePool,
+    /// The device, if the handler runs there.
+    pub device: Option<Device>,
+    /// The handles that handlers have published; see [`Setup::publish`].
+    pub handles: Handles,
 }
 
 /// Getters for settings whose declaration guarantees a value. A missing value is an error, not a panic.
 impl Setup<'_> {
+    /// Publishes a handle under the handler's name, for the program that runs the pipeline.
+    pub fn publish(&self, handle: impl std::any::Any + Send + Sync) {
+        self.handles.publish(self.name, handle);
+    }
+
     /// An integer setting, converted to `T`.
     pub fn int<T: TryFrom<i64>>(&self, key: &str) -> Result<T, HandlerError> {
         let value = self.settings.int(key).ok_or_else(|| missing(key))?;

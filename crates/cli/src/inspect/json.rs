@@ -3,7 +3,7 @@
 //! Every key is always present; a value that does not apply is null or empty.
 
 use serde::Serialize;
-use vramp::plan::catalog::Entry;
+use vramp::plan::catalog::{Entry, When};
 use vramp::runtime::Registry;
 
 use super::facts::{self, SettingRow};
@@ -107,7 +107,7 @@ impl InspectedHandlerJson {
             one_of: entry.one_of,
             open_settings: entry.open_settings,
             stateful: entry.stateful,
-            live: entry.live,
+            live: entry.live == When::Always,
             latency: facts::latency(entry),
             keeps: facts::keeps(entry),
         }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use vramp::plan::catalog::{Entry, Family};
+use vramp::plan::catalog::{Entry, Family, When};
 use vramp::runtime::Registry;
 
 use super::facts::{self, SettingRow};
@@ -60,8 +60,12 @@ pub(super) fn detail(entry: &Entry, registry: &Registry, colour: bool) -> String
     if let Some(keeps) = facts::keeps(entry) {
         fact("rate", &keeps);
     }
-    if entry.live {
-        fact("live", "the handler cannot wait, so its links keep only the newest frame");
+    match entry.live {
+        When::Never => {}
+        When::Always => fact("live", "the handler cannot wait, so its links keep only the newest frame"),
+        When::Setting(key) => {
+            fact("live", &format!("with {key}=true the handler cannot wait, so its links keep only the newest frame"));
+        }
     }
     if entry.stateful {
         fact("state", "the result of a frame depends on earlier frames");

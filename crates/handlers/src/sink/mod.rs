@@ -1,5 +1,6 @@
 //! Sinks: handlers that write frames to files, show them or drop them.
 
+pub mod app;
 pub mod jpeg;
 pub mod null;
 pub mod png;
@@ -19,6 +20,7 @@ use vramp_runtime::Kind;
 pub(crate) fn kinds() -> Vec<Kind> {
     vec![
         Kind::new(&null::ENTRY, null::make),
+        Kind::new(&app::ENTRY, app::make),
         Kind::new(&png::ENTRY, png::make),
         Kind::new(&jpeg::ENTRY, jpeg::make),
         Kind::new(&y4m::ENTRY, y4m::make),

@@ -1,7 +1,8 @@
 //! `terminal`: shows frames in the terminal as coloured half blocks.
 //!
-//! Standard output must be a terminal. The handler hides the cursor while it runs. Frames that arrive
-//! between two drawings are not drawn, except for the last frame of the stream. The image fits the terminal and keeps
+//! Standard output must be a terminal. The handler hides the cursor while it runs. Frames are shown at their times,
+//! except with `--fps`, which paces the sources. Frames that come between two drawings are not drawn, except for the last
+//! frame of the stream. The image fits the terminal and keeps
 //! its proportions. The cursor is shown again at the end, also after a failure; [`restore`] shows the cursor for a
 //! program that ends without stopping its handlers.
 
@@ -25,6 +26,7 @@ pub static ENTRY: Entry = Entry {
     name: "terminal",
     about: "shows frames in the terminal, two pixels per character",
     example: "pattern size=160x90 ! terminal",
+    presents: true,
     ..Entry::SINK
 };
 

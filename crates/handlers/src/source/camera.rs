@@ -4,7 +4,7 @@
 //! links after a camera keep only the newest frame.
 
 use vramp_plan::Format;
-use vramp_plan::catalog::{Class, Entry, Output, PortMedia, RateRule, Setting, SizeRule, Units, Work};
+use vramp_plan::catalog::{Class, Entry, Output, PortMedia, RateRule, Setting, SizeRule, Units, When, Work};
 
 pub static ENTRY: Entry = Entry {
     name: "camera",
@@ -23,6 +23,6 @@ pub static ENTRY: Entry = Entry {
     ],
     // High-definition cameras send JPEG images over USB, and ffmpeg decodes the images.
     work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
-    live: true,
+    live: When::Always,
     ..Entry::SOURCE
 };

@@ -1,5 +1,6 @@
 //! Sources: handlers that read frames from files or devices, or generate them.
 
+pub mod app;
 pub mod camera;
 pub mod image;
 pub mod pattern;
@@ -20,6 +21,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new(&image::ENTRY, image::make).probed(probe::image),
         Kind::new(&y4m::ENTRY, y4m::make).probed(probe::y4m),
         Kind::new(&raw::ENTRY, raw::make).probed(probe::raw),
+        Kind::new(&app::ENTRY, app::make),
         Kind::planned(&camera::ENTRY),
         Kind::planned(&video::ENTRY).probed(probe::video),
     ]

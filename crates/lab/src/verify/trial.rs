@@ -285,7 +285,8 @@ impl<'a> Subject<'a> {
         if handler.entry.outputs.is_empty() && !handler.entry.offers(Space::Cpu) {
             return HandlerSpec::new(CATCH.name);
         }
-        if let (true, Some(first)) = (handler.entry.live, self.captured.get(&handler.name).and_then(|all| all.first()))
+        if let (true, Some(first)) =
+            (handler.entry.live.under(&handler.settings), self.captured.get(&handler.name).and_then(|all| all.first()))
         {
             let rate = content.and_then(Content::rate).or_else(|| Rate::new(30, 1));
             let replay = HandlerSpec::new(REPLAY.name).set("format", first.format).set("size", first.size);

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::words::{ANY_SIDE, DType, Format, Interval, Size, Space};
+use crate::words::{ANY_SIDE, DType, Format, Interval, Size, Space, SpaceSet};
 
 use super::{KernelDesc, KernelRule, Setting, SettingValues, Value};
 
@@ -35,6 +35,8 @@ pub struct Entry {
     pub open_settings: bool,
     /// The spaces that the handler has an implementation for. An implementation uses the same space on all ports.
     pub spaces: &'static [Space],
+    /// A setting whose word (`cpu`, `gpu` or `any`) restricts `spaces`.
+    pub space_by: Option<&'static str>,
     /// The kernel that computes the handler's frames.
     pub kernel: KernelRule,
     pub work: Work,
@@ -60,8 +62,13 @@ pub struct Entry {
     pub stateful: bool,
     /// True if the handler waits for the outside world. Such a handler gets its own lane.
     pub blocking: bool,
-    /// True for a source that cannot be made to wait.
-    pub live: bool,
+    /// The condition under which a source cannot be made to wait. The frames of such a source have the times at which
+    /// they arrived.
+    pub live: When,
+    /// True for a sink that shows each frame at the frame's time.
+    pub presents: bool,
+    /// Frames in use outside the pipeline: before the source has sent them, or after the sink has taken them.
+    pub holds: Frames,
     /// True if the frames of all inputs must have the same size.
     pub equal_sizes: bool,
     /// True if every line of the output depends only on the same line of the lead input, so that the fields of
@@ -180,15 +187,30 @@ impl PortMedia {
 pub struct Input {
     pub name: &'static str,
     pub media: PortMedia,
+    /// A setting with the name of the one accepted format, or `any`. Without this setting, all formats of `media` are
+    /// accepted.
+    pub format_by: Option<&'static str>,
     /// True if the input must be linked.
     pub required: bool,
 }
 
 impl Input {
     /// The usual video input.
-    pub const VIDEO: Input = Input { name: "video", media: PortMedia::RGBA, required: true };
+    pub const VIDEO: Input = Input { name: "video", media: PortMedia::RGBA, format_by: None, required: true };
     /// A video input that accepts every format unchanged.
-    pub const ANY: Input = Input { name: "video", media: PortMedia::ANY, required: true };
+    pub const ANY: Input = Input { media: PortMedia::ANY, ..Input::VIDEO };
+
+    /// The media that the input accepts under these settings.
+    pub fn media_under(&self, settings: &SettingValues) -> PortMedia {
+        let format: Option<Format> = self.format_by.and_then(|key| settings.word(key)?.parse().ok());
+        match (self.media, format) {
+            (PortMedia::Video { formats, width, height }, Some(format)) => {
+                let only = formats.iter().position(|own| *own == format).map_or(formats, |at| &formats[at..=at]);
+                PortMedia::Video { formats: only, width, height }
+            }
+            (media, _) => media,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -378,6 +400,7 @@ impl Entry {
         one_of: &[],
         open_settings: false,
         spaces: &[Space::Gpu, Space::Cpu],
+        space_by: None,
         kernel: KernelRule::Always(KernelDesc::POINTWISE),
         work: Work { class: Class::Pixel, units: Units::PerPixel(1.0) },
         work_when: &[],
@@ -389,7 +412,9 @@ impl Entry {
         every: Frames::Fixed(1),
         stateful: false,
         blocking: false,
-        live: false,
+        live: When::Never,
+        presents: false,
+        holds: Frames::Fixed(0),
         equal_sizes: false,
         keeps_lines: |_, kernel| kernel.is_none_or(|kernel| kernel.works_in_place()),
         writes_tags: false,
@@ -453,6 +478,16 @@ impl Entry {
     /// Frames by which the output lags behind the input under these settings.
     pub fn latency(&self, settings: &SettingValues) -> u32 {
         if self.keeps_times.under(settings) { self.delay.under(settings) } else { 0 }
+    }
+
+    /// The spaces that the handler offers under these settings.
+    pub fn spaces_under(&self, settings: &SettingValues) -> SpaceSet {
+        let word = self.space_by.and_then(|key| settings.word(key));
+        self.spaces
+            .iter()
+            .copied()
+            .filter(|space| word.is_none_or(|word| word == "any" || word == space.name()))
+            .collect()
     }
 
     /// True if the handler has an implementation for this space.

@@ -208,7 +208,7 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
         let from = Caps::one(end_spaces(net, allowed, out_end(net, wire.from)), Media::exactly(&wire.content));
         let to = Caps::one(
             end_spaces(net, allowed, in_end(wire.to)),
-            accepts(net.nodes[wire.to].entry.inputs[wire.input].media),
+            accepts(net.nodes[wire.to].entry.inputs[wire.input].media_under(&net.nodes[wire.to].settings)),
         );
         claims.push(Claim { port: net.port_name(net.output_at(at)), verb: "offers", caps: from.to_string() });
         claims.push(Claim { port: net.port_name(net.input_at(at)), verb: "accepts", caps: to.to_string() });

@@ -193,6 +193,7 @@ impl<'a> Count<'a> {
         let fan: Vec<usize> =
             fan.iter().copied().filter(|w| self.lanes.unit_of[self.net.wires[*w].to] != unit).collect();
         let kept = fan.iter().map(|w| self.waits.on(*w)).fold(Retained::default(), Retained::beside);
+        let kept = kept.and_held(self.waits.held_by(at));
         match self.spaces[at] {
             Space::Gpu => self.on_device(kept, bytes, at, batch),
             Space::Cpu => {

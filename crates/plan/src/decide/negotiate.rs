@@ -81,7 +81,8 @@ impl<'g> Negotiation<'g> {
             outputs.push(content);
         }
         let untouched = is_untouched(handler.entry, lead.as_ref(), &outputs);
-        let live = handler.entry.live || feeds.iter().any(|(_, (from, _))| self.net.nodes[*from].live);
+        let live = handler.entry.live.under(&handler.settings)
+            || feeds.iter().any(|(_, (from, _))| self.net.nodes[*from].live);
         let node = self.push(NetNode {
             name: handler.name.clone(),
             entry: handler.entry,
@@ -110,7 +111,7 @@ impl<'g> Negotiation<'g> {
         let link = &graph.links()[link];
         let (from, consumer) = (self.node_of[link.from], &graph.handlers()[link.to]);
         let content = self.net.nodes[from].outputs[link.output].clone();
-        let media = consumer.entry.inputs[link.input].media;
+        let media = consumer.entry.inputs[link.input].media_under(&consumer.settings);
         // Placement chooses the spaces later, so here both ends allow every space.
         let offered = anywhere(Media::exactly(&content));
         let accepted = anywhere(accepts(media));
@@ -130,7 +131,7 @@ impl<'g> Negotiation<'g> {
             Claim {
                 port: format!("{}.{}", consumer.name, consumer.entry.inputs[link.input].name),
                 verb: "accepts",
-                caps: Caps::one(consumer.entry.spaces.iter().copied().collect(), accepts(media)).to_string(),
+                caps: Caps::one(consumer.entry.spaces_under(&consumer.settings), accepts(media)).to_string(),
             },
         ];
         let fix = fix_for(&missed, &content, media, &format!("{} ! ... ! {}", claims[0].port, claims[1].port));
@@ -252,7 +253,7 @@ impl<'g> Negotiation<'g> {
         let requests: Vec<Caps> = links
             .map(|l| match &self.graph.handlers()[l.to] {
                 consumer if l.input == consumer.lead => self.wanted[l.to].clone(),
-                consumer => anywhere(accepts(consumer.entry.inputs[l.input].media)),
+                consumer => anywhere(accepts(consumer.entry.inputs[l.input].media_under(&consumer.settings))),
             })
             .collect();
         let conversions = |f: &Format| {
@@ -280,7 +281,8 @@ fn anywhere(media: Media) -> Caps {
 /// The formats that each handler's lead input prefers: the formats that the input accepts. If the handler passes
 /// formats on, only the formats that its consumers also prefer remain, unless no format would remain.
 fn wanted(graph: &Graph) -> Vec<Caps> {
-    let own = |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media)));
+    let own =
+        |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media_under(&h.settings))));
     let mut wanted: Vec<Caps> = graph.handlers().iter().map(own).collect();
     let mut outgoing: Vec<Vec<&Link>> = vec![Vec::new(); graph.handlers().len()];
     for link in graph.links() {

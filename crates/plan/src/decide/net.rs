@@ -117,7 +117,7 @@ impl Net<'_> {
 
     /// The spaces that a node's entry has an implementation for.
     pub fn offered(&self, node: usize) -> SpaceSet {
-        self.nodes[node].entry.spaces.iter().copied().collect()
+        self.nodes[node].entry.spaces_under(&self.nodes[node].settings)
     }
 
     pub fn output_at(&self, wire: usize) -> PortAt {

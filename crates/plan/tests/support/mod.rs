@@ -94,7 +94,7 @@ pub static ENTRIES: &[Entry] = &[
     source("src", BOTH),
     source("src-cpu", CPU),
     source("src-gpu", GPU),
-    Entry { live: true, kernel: NO_KERNEL, blocking: true, ..source("src-live", CPU) },
+    Entry { live: When::Always, kernel: NO_KERNEL, blocking: true, ..source("src-live", CPU) },
     filter("point", BOTH, KernelDesc::POINTWISE),
     filter("point-cpu", CPU, KernelDesc::POINTWISE),
     filter("point-gpu", GPU, KernelDesc::POINTWISE),
@@ -124,7 +124,7 @@ pub static ENTRIES: &[Entry] = &[
         ..filter("detect", BOTH, KernelDesc::REDUCTION)
     },
     Entry {
-        inputs: &[Input::VIDEO, Input { name: "found", media: PortMedia::Data, required: true }],
+        inputs: &[Input::VIDEO, Input { name: "found", media: PortMedia::Data, ..Input::VIDEO }],
         ..filter("outline", BOTH, KernelDesc::POINTWISE)
     },
     Entry {

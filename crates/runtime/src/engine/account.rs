@@ -229,11 +229,12 @@ impl WatchedEngine {
         let host = self.pool.stats();
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let device = self.device_history.memory();
+        let (held_by_program, leaks) = self.held();
         MemoryUse {
             pool_bytes: host.pooled_bytes + device.pooled_bytes,
             pool_peak_bytes: host.peak_bytes + device.peak_bytes,
             live_bytes: host.lent_bytes + device.lent_bytes,
-            leaked: host.lent + device.lent as u64,
+            leaked: leaks.len() as u64,
             cpu_peak_bytes: host.peak_bytes,
             gpu_peak_bytes: device.peak_bytes,
             cpu_planned_bytes: planned.cpu_bytes,
@@ -246,29 +247,40 @@ impl WatchedEngine {
             misses: host.misses + device.misses,
             trimmed: host.trimmed + device.trimmed,
             waits: self.sink_counter.waits.load(Ordering::Relaxed),
-            leaks: self.leaks(),
+            leaks,
+            held_by_program,
         }
     }
 
-    /// Memory that is still lent, except what was lent on the same device before this engine was built.
-    fn leaks(&self) -> Vec<Leak> {
-        let here = self.pool.held().into_iter().map(|held| Leak {
-            space: "cpu",
-            owner: held.owner.to_string(),
-            last: held.last.to_string(),
-            bytes: held.bytes,
-            since_frame: held.since_frame,
+    /// Memory that is still lent, except what was lent on the same device before this engine was built: first what the
+    /// program holds, then leaks.
+    fn held(&self) -> (Vec<Leak>, Vec<Leak>) {
+        let here = self.pool.held().into_iter().map(|held| {
+            let leak = Leak {
+                space: "cpu",
+                owner: held.owner.to_string(),
+                last: held.last.to_string(),
+                bytes: held.bytes,
+                since_frame: held.since_frame,
+            };
+            (held.outside, leak)
         });
         let current = self.device_history.current().filter(|device| device.check().is_ok());
         let there = current.into_iter().flat_map(|device| device.pool().leaks());
-        let there = there.filter(|row| !self.lent_before.contains(&row.tag)).map(|row| Leak {
-            space: "gpu",
-            last: self.pool.name_of(row.note).unwrap_or_else(|| row.owner.clone()).to_string(),
-            owner: row.owner.to_string(),
-            bytes: row.bytes,
-            since_frame: row.since_frame,
+        let there = there.filter(|row| !self.lent_before.contains(&row.tag)).map(|row| {
+            let (last, outside) = self.pool.name_of(row.note).unwrap_or_else(|| (row.owner.clone(), false));
+            let leak = Leak {
+                space: "gpu",
+                last: last.to_string(),
+                owner: row.owner.to_string(),
+                bytes: row.bytes,
+                since_frame: row.since_frame,
+            };
+            (outside, leak)
         });
-        here.chain(there).collect()
+        let (program, leaks): (Vec<_>, Vec<_>) = here.chain(there).partition(|(outside, _)| *outside);
+        let rows = |all: Vec<(bool, Leak)>| all.into_iter().map(|(_, leak)| leak).collect();
+        (rows(program), rows(leaks))
     }
 
     fn groups(&self) -> Vec<GroupTime> {

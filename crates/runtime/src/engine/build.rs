@@ -15,9 +15,11 @@ use vramp_plan::Space;
 
 use crate::device::history::DeviceHistory;
 use crate::frame::pool::FramePool;
+use crate::handles::Handles;
 use crate::link::wake_signal::WakeSignal;
 use crate::memory::heap::HeapTally;
 use crate::observe::sink_counter::SinkCounter;
+use crate::waker::Driver;
 
 use super::lanes::BuiltLanes;
 use super::nodes::{Planned, check_all_run, enters_device, make_node, planned};
@@ -43,6 +45,8 @@ pub(super) struct BuildContext<'a> {
     /// The largest memory that a plan of this graph has needed so far.
     pub(super) needed: Arc<Mutex<vramp_plan::PlannedMemory>>,
     pub(super) target: PoolTarget,
+    pub(super) handles: Handles,
+    pub(super) driver: Driver,
 }
 
 pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
@@ -103,6 +107,8 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         listener: parts.listener.clone(),
         failed: None,
         time_is_up: false,
+        handles: shared.handles,
+        driver: shared.driver,
     })
 }
 
@@ -136,7 +142,21 @@ impl<'a> BuildContext<'a> {
         let sink_counter = Arc::new(SinkCounter::new(Arc::clone(&tally), pool.clone(), Arc::clone(&device_history)));
         let needed = Arc::new(Mutex::new(plan.memory.clone()));
         let threads = options.threads.map_or_else(threads_there_are, |threads| threads.max(1) as usize);
-        BuildContext { parts, planned, stop, threads, pool, device_history, tally, sink_counter, needed, target }
+        let (handles, driver) = (Handles::default(), Driver::default());
+        BuildContext {
+            parts,
+            planned,
+            stop,
+            threads,
+            pool,
+            device_history,
+            tally,
+            sink_counter,
+            needed,
+            target,
+            handles,
+            driver,
+        }
     }
 }
 

@@ -53,12 +53,14 @@ use vramp_gpu::Device;
 use vramp_plan::{Graph, Plan, RunOptions, Variants};
 
 use crate::failure::HandlerFailure;
+use crate::handles::Handles;
 use crate::lane::context::Listener;
 use crate::lane::{Lane, Stepped};
 use crate::link::ring::DropReason;
 use crate::observe::report::Report;
 use crate::observe::trace::Trace;
 use crate::registry::Registry;
+use crate::waker::Driver;
 
 use watch::WatchedEngine;
 
@@ -113,7 +115,10 @@ pub struct Engine {
     failed: Option<DropReason>,
     /// True if the run was stopped because its time limit had passed. Such a stop counts as intended.
     time_is_up: bool,
+    handles: Handles,
+    driver: Driver,
 }
+
 impl Engine {
     /// Makes handlers, compiles kernels and connects everything.
     #[cfg(not(target_arch = "wasm32"))]
@@ -135,12 +140,19 @@ impl Engine {
         self.stop.clone()
     }
 
+    /// The handles that handlers have published.
+    pub fn handles(&self) -> &Handles {
+        &self.handles
+    }
+
     pub fn watch(&self) -> Watch {
         Watch { watched: Arc::clone(&self.watched) }
     }
 
-    /// Starts every handler. Must be called before the first step; [`Engine::run`] calls it. Later calls do nothing.
+    /// Starts every handler on the caller's thread, which then steps the engine. Must be called before the first step.
+    /// Later calls do nothing.
     pub fn start(&mut self) -> Result<(), HandlerFailure> {
+        self.driver.step_here();
         let started = self.lanes.iter_mut().try_for_each(Lane::start);
         if let Err(failure) = &started {
             self.failed = Some(failure.drops());

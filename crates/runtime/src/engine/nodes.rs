@@ -17,6 +17,7 @@ use crate::fused::{ExtraInput, FusedPorts, FusedUnit};
 use crate::handler::{FrameHandler, HandlerError};
 use crate::node::Node;
 use crate::registry::{Setup, Worker};
+use crate::waker::Waker;
 
 use super::build::BuildContext;
 use super::{EngineParts, PrepareError};
@@ -121,6 +122,9 @@ pub(super) async fn make_node(shared: &BuildContext<'_>, unit: &Unit) -> Result<
     node = node
         .delaying(entry.delay.under(settings) as usize, entry.keeps_times.under(settings))
         .every(entry.every.under(settings).into());
+    let pace = shared.parts.options.pace;
+    let waker = Waker::new(&shared.stop.signals[unit.lane], &shared.driver);
+    node = node.waking(&waker).presenting(entry.presents && pace.is_none());
     if planned[first].is_source() {
         node = source(shared, &planned[first], node);
         let content = planned[first].outputs.iter().flatten().find_map(Content::frame);
@@ -190,11 +194,11 @@ fn ports(shared: &BuildContext<'_>, unit: &Unit, first: usize) -> FusedPorts {
 fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node {
     let options = shared.parts.options;
     let rate = planned.rate().or_else(|| Rate::new(30, 1)).expect("30 is a valid rate");
-    let clock = match (options.pace, planned.handler.entry.live) {
-        (_, true) => Clock::paced(rate),
-        (Some(pace), false) => Clock::slipping(rate, pace),
-        (None, false) => Clock::free(rate),
-    };
+    let PlannedHandler { entry, settings, .. } = planned.handler;
+    // Under nominal time a run can be repeated exactly, so arrivals must not count.
+    let live = entry.live.under(settings) && !options.nominal_time;
+    let clock = if live { Clock::arrivals(rate) } else { Clock::free(rate) };
+    let clock = options.pace.map_or(clock.clone(), |pace| clock.pace(pace));
     let mut node = node.clock(clock).limit(options.frames, Arc::clone(&shared.stop.finishing));
     if options.nominal_time {
         node = node.nominal();
@@ -239,6 +243,9 @@ fn make(shared: &BuildContext<'_>, at: usize) -> Result<Worker, PrepareError> {
         handlers: parts.graph.handlers().len(),
         declared: own.written.and_then(|written| written.declared.as_ref()),
         watch: parts.options.watch,
+        pool: shared.pool.clone(),
+        device: parts.device.clone().filter(|_| handler.space == Space::Gpu),
+        handles: shared.handles.clone(),
     };
     let name = || handler.name.clone();
     catch(|| make(&setup)).map_err(|error| match error {

@@ -66,6 +66,7 @@ impl Engine {
     /// Runs until the sources end, a handler fails, the run is stopped, or `longest` has passed.
     pub fn run(mut self, longest: Option<Duration>) -> Result<RunOutcome, PrepareError> {
         let started = Instant::now();
+        self.driver.run_on_threads();
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
         let device_lane = self.lanes.iter().position(|lane| lane.player().is_some());

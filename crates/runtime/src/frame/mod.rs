@@ -128,7 +128,7 @@ impl Frame {
 
     /// Records the handler that receives the frame, for the ledger.
     #[inline]
-    pub(crate) fn hand_to(&self, owner: Owner) {
+    pub fn hand_to(&self, owner: Owner) {
         match &self.payload {
             Payload::Host(held) => held.store.last.store(owner.0, Ordering::Relaxed),
             Payload::Device(buffer) => buffer.note(u64::from(owner.0)),

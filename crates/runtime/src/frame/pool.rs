@@ -98,13 +98,23 @@ pub struct HeldFrame {
     pub bytes: u64,
     /// The number of the frame for which the memory was lent.
     pub since_frame: u64,
+    /// Whether the frame is now in the program's hands, outside the pipeline.
+    pub outside: bool,
+}
+
+/// A client of the pool.
+#[derive(Debug, Clone)]
+struct OwnerRow {
+    name: Arc<str>,
+    /// True for the program that runs the pipeline.
+    outside: bool,
 }
 
 #[derive(Debug)]
 struct PoolShared {
     budget_bytes: u64,
     inner: Mutex<FramePoolState>,
-    owners: Mutex<Vec<Arc<str>>>,
+    owners: Mutex<Vec<OwnerRow>>,
     counts: Arc<PoolCounts>,
     /// True if clients no longer leave memory to downstream nodes, because waiting did not help.
     pressed: AtomicBool,
@@ -179,7 +189,7 @@ impl FramePool {
         let shared = PoolShared {
             budget_bytes,
             inner: Mutex::default(),
-            owners: Mutex::new(vec!["unknown".into()]),
+            owners: Mutex::new(vec![OwnerRow { name: "unknown".into(), outside: false }]),
             counts: Arc::default(),
             pressed: AtomicBool::new(false),
         };
@@ -188,13 +198,23 @@ impl FramePool {
 
     /// Adds a client to the ledger.
     pub fn enter(&self, name: &str) -> Owner {
+        self.enter_row(OwnerRow { name: name.into(), outside: false })
+    }
+
+    /// Adds the program that runs the pipeline to the ledger, as the holder of the frames of this handler. Frames that
+    /// the program holds after the run are not leaks.
+    pub fn enter_outside(&self, name: &str) -> Owner {
+        self.enter_row(OwnerRow { name: name.into(), outside: true })
+    }
+
+    fn enter_row(&self, row: OwnerRow) -> Owner {
         let mut owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.push(name.into());
+        owners.push(row);
         Owner(u32::try_from(owners.len() - 1).unwrap_or(0))
     }
 
     /// Sets the owner and the frame number under which the following loans are recorded.
-    pub(crate) fn serve(&mut self, owner: Owner, frame: u64) {
+    pub fn serve(&mut self, owner: Owner, frame: u64) {
         (self.serves, self.frame) = (owner, frame);
     }
 
@@ -319,14 +339,15 @@ impl FramePool {
     pub fn held(&self) -> Vec<HeldFrame> {
         let inner = self.lock();
         let owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = |number: &AtomicU32| Arc::clone(&owners[number.load(Ordering::Relaxed) as usize]);
+        let row = |number: &AtomicU32| &owners[number.load(Ordering::Relaxed) as usize];
         let mut held = Vec::new();
         for shelf in inner.shelves.values() {
             let rows = shelf.rows();
             let lent = rows.stores.iter().flatten().filter(|store| !rows.free.contains(&store.index));
             held.extend(lent.map(|store| HeldFrame {
-                owner: name(&store.owner),
-                last: name(&store.last),
+                owner: Arc::clone(&row(&store.owner).name),
+                last: Arc::clone(&row(&store.last).name),
+                outside: row(&store.last).outside,
                 bytes: shelf.bytes as u64,
                 since_frame: store.since_frame.load(Ordering::Relaxed),
             }));
@@ -335,10 +356,11 @@ impl FramePool {
         held
     }
 
-    /// The name of a client in the ledger.
-    pub(crate) fn name_of(&self, number: u64) -> Option<Arc<str>> {
+    /// The name of a client in the ledger, and whether the client is outside the pipeline.
+    pub(crate) fn name_of(&self, number: u64) -> Option<(Arc<str>, bool)> {
         let owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.get(usize::try_from(number).ok()?).filter(|_| number > 0).cloned()
+        let row = owners.get(usize::try_from(number).ok()?).filter(|_| number > 0)?;
+        Some((Arc::clone(&row.name), row.outside))
     }
 
     /// Sets whether clients may take everything, without leaving memory to downstream nodes.

@@ -62,14 +62,27 @@ impl Node {
         // A frame that ends on the device counts as arrived only when the device has finished the work on it.
         let ends_there = self.is_sink() && self.given.get(lead).and_then(Option::as_ref).is_some_and(is_on_device);
         let (inputs, outputs) = (&mut self.given[..], &mut self.made[..]);
-        let mut call = Call { now, inputs, outputs, context, lead, leave_bytes, later: false };
-        let outcome = catch(|| self.handler.process(&mut call));
+        let mut call = Call { now, inputs, outputs, context, lead, leave_bytes, later: false, stamped_ns: None };
+        let mut outcome = catch(|| self.handler.process(&mut call));
+        let stamped_ns = call.stamped_ns;
         if let (Ok(Flow::Produced), true, Some(device_context)) = (&outcome, ends_there, call.context.device_context())
         {
             device_context.requests.push(LaneRequest::Finished);
             call.later = true;
         }
-        let later = call.later;
+        let (later, mut now) = (call.later, now);
+        if let Some(pts_ns) = stamped_ns.filter(|_| self.is_source()) {
+            if let (Ok(Flow::Produced), Some(before_ns)) = (&outcome, self.before_ns.filter(|before| *before >= pts_ns))
+            {
+                outcome = Err(HandlerError::failed(format!(
+                    "its frame has the time {pts_ns} ns, but the previous frame had {before_ns} ns; the times of a \
+                     source must grow"
+                )));
+            } else {
+                now.pts_ns = pts_ns;
+                self.last = now;
+            }
+        }
         self.keep_call(now, &outcome);
         for given in &mut self.given {
             *given = None;

@@ -14,6 +14,7 @@ use crate::link::{LinkReceiver, LinkSender};
 use crate::node::delay_line::DelayLine;
 use crate::node::inputs::{Inputs, Watermark};
 use crate::node::pace::SourcePace;
+use crate::node::presenting::Gate;
 use crate::observe::monitor::{Measuring, NodeCounts, NodeStats};
 
 use super::{Node, Replan};
@@ -37,6 +38,8 @@ impl Node {
             input_of: vec![0; inputs],
             clock: None,
             pace: SourcePace::default(),
+            is_gated: false,
+            gate: Gate::default(),
             born: None,
             planned: None,
             limit: u64::MAX,

@@ -121,6 +121,7 @@ impl Node {
         self.counts.held -= 1;
         self.counts.emitted += 1;
         self.held.arrive(StreamSlot::empty(now.pts_ns));
+        self.handler.finished();
         self.release_due();
         self.stats.show(&self.counts);
         self.note_arrival(now.birth.at_ns, done)

@@ -31,16 +31,18 @@ pub(crate) mod delay_line;
 pub(crate) mod inputs;
 mod loss;
 pub(crate) mod pace;
+mod presenting;
 mod sending;
 mod short;
+mod source;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use vramp_plan::{OnError, PlannedMemory, Size};
 
-use crate::clock::{Clock, Paced, Tick};
+use crate::clock::Clock;
 use crate::failure::{HandlerFailure, NodeMember, catch};
 use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
@@ -50,6 +52,7 @@ use crate::link::ring::{BEFORE_ALL, DropReason, StreamSlot};
 use crate::node::delay_line::DelayLine;
 use crate::node::inputs::{Inputs, Watermark};
 use crate::node::pace::SourcePace;
+use crate::node::presenting::Gate;
 use crate::observe::monitor::{Measuring, NodeCounts, NodeStats, RunEvent};
 use crate::observe::report::KeptPartial;
 
@@ -86,6 +89,9 @@ pub struct Node {
     input_of: Vec<usize>,
     clock: Option<Clock>,
     pace: SourcePace,
+    /// Whether the node may have to wait for its handler or for the time of a frame.
+    is_gated: bool,
+    gate: Gate,
     /// Number and birth of a source's last frame.
     born: Option<(u64, Birth)>,
     planned: Option<(Size, Replan)>,
@@ -228,94 +234,12 @@ impl Node {
         let fired = match self.is_source() {
             _ if again && !self.is_unwanted() => self.fire_again(context),
             true => self.fire_source(since_start, context),
-            false => self.fire_lead(context),
+            false => self.fire_lead(since_start, context),
         };
         if self.counts.taken != taken || again {
             self.stats.show(&self.counts);
         }
         fired
-    }
-
-    fn fire_source(&mut self, since_start: Duration, context: &mut LaneContext) -> Fired {
-        let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
-        if done || self.is_unwanted() {
-            return self.end(self.last_ns());
-        }
-        if !self.has_room() {
-            return Fired::Stuck;
-        }
-        let Some(clock) = &self.clock else { return self.end(self.last_ns()) };
-        let tick = match clock.due(since_start) {
-            Paced::Wait(wait) => return Fired::Wait(wait),
-            Paced::Fire(tick) => tick,
-        };
-        // A generator with other handlers fused to it has inputs too, but none of these inputs leads.
-        let certain = self.inputs.are_certain(tick.pts_ns);
-        let moved = self.inputs.advance(Some(tick.pts_ns));
-        // A watermark sent before the frame is made must not be later than the stream's end, so the end is checked
-        // first, once per tick.
-        let past = if certain { self.inputs.end_before(tick.pts_ns) } else { None };
-        if !certain || past.is_some() {
-            let now = self.now_at(&tick, since_start);
-            if catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false) {
-                return self.end(self.last_ns());
-            }
-        }
-        if let Some(end_ns) = past {
-            return self.end(end_ns);
-        }
-        if !certain {
-            let news = self.pass_on(Watermark::at(tick.pts_ns - 1));
-            return if moved || news { Fired::Moved } else { Fired::Stuck };
-        }
-        if let Err(starved) = self.set_aside(tick.number, context) {
-            return starved;
-        }
-        if let Some(clock) = &mut self.clock {
-            clock.fired(&tick, since_start);
-        }
-        let now = self.now_at(&tick, since_start);
-        if self.inputs.lack_one() {
-            context.clear_aside();
-            self.counts.taken += 1;
-            self.before_ns = Some(now.pts_ns);
-            return self.lack(now, context);
-        }
-        let outcome = self.call(now, context);
-        context.clear_aside();
-        self.follow_clock(now, outcome, context)
-    }
-
-    /// The time of the last slot that a source produced.
-    fn last_ns(&self) -> i64 {
-        self.before_ns.unwrap_or(BEFORE_ALL)
-    }
-
-    /// Measures the birth of a frame once, however often its node waits for other inputs.
-    fn now_at(&mut self, tick: &Tick, since_start: Duration) -> Now {
-        let known = self.born.filter(|(number, _)| *number == tick.number).map(|(_, birth)| birth);
-        let birth = known.unwrap_or_else(|| self.pace.birth(since_start, tick));
-        self.born = Some((tick.number, birth));
-        Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth }
-    }
-
-    /// Handles the outcome of a source's call.
-    fn follow_clock(
-        &mut self,
-        now: Now,
-        outcome: Result<(Flow, bool), HandlerError>,
-        context: &mut LaneContext,
-    ) -> Fired {
-        match outcome {
-            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, context),
-            Ok((Flow::Ended, _)) => self.end(self.last_ns()),
-            outcome => {
-                self.counts.taken += 1;
-                self.before_ns = Some(now.pts_ns);
-                let outcome = outcome.and_then(|flow| self.follow_size(now.number, context).map(|()| flow));
-                self.settle(now, outcome, context)
-            }
-        }
     }
 
     /// Whether all consumers have ended, so that no frame would be taken and this node and its producers may end too.
@@ -327,30 +251,17 @@ impl Node {
             && self.outputs.iter().flatten().all(LinkSender::is_closed)
     }
 
-    /// Plans the graph again if a source's frames change their size.
-    fn follow_size(&mut self, frame: u64, context: &LaneContext) -> Result<(), HandlerError> {
-        let Some((planned, replan)) = &mut self.planned else { return Ok(()) };
-        let Some(size) = self.made.iter().flatten().map(|made| made.meta().size).next() else { return Ok(()) };
-        if size == *planned {
-            return Ok(());
-        }
-        let name = self.members[0].name.as_str();
-        replan(name, size)
-            .map_err(|problem| HandlerError::failed(format!("its frames changed to {size}: {problem}")))?;
-        *planned = size;
-        if let Some(meta) = &mut self.memory.aside {
-            meta.size = size;
-        }
-        context.report(&RunEvent::Replanned { handler: name.to_owned(), frame, size });
-        Ok(())
-    }
-
-    fn fire_lead(&mut self, context: &mut LaneContext) -> Fired {
+    fn fire_lead(&mut self, since_start: Duration, context: &mut LaneContext) -> Fired {
         if self.is_unwanted() {
             return self.end(BEFORE_ALL);
         }
         if self.ending {
             return self.flush();
+        }
+        if self.is_gated
+            && let Some(waits) = self.wait_at_gate(since_start)
+        {
+            return waits;
         }
         // Most nodes have one input and hold nothing: one access to their ring suffices.
         if self.is_simple && self.held.is_empty() && self.has_room() {

@@ -164,7 +164,7 @@ pub struct MemoryUse {
     pub pool_peak_bytes: u64,
     /// Bytes still lent.
     pub live_bytes: u64,
-    /// Frames still lent after the run.
+    /// Frames still lent after the run, except those that the program holds.
     pub leaked: u64,
     pub cpu_peak_bytes: u64,
     pub gpu_peak_bytes: u64,
@@ -185,9 +185,11 @@ pub struct MemoryUse {
     /// How often a node had to wait for memory.
     pub waits: u64,
     pub leaks: Vec<Leak>,
+    /// Frames that the program that runs the pipeline still holds.
+    pub held_by_program: Vec<Leak>,
 }
 
-/// Memory that was not returned.
+/// Memory that is still lent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Leak {
     /// `cpu` or `gpu`.

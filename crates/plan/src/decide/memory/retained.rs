@@ -34,6 +34,14 @@ impl Retained {
         }
     }
 
+    /// Adds frames that are held outside the pipeline.
+    pub(super) fn and_held(self, frames: u64) -> Retained {
+        if frames == 0 {
+            return self;
+        }
+        Retained { picked: self.picked + frames, newest_only: false, takes_turns: false, ..self }
+    }
+
     pub(super) fn frames(self) -> u64 {
         self.newest + self.picked
     }
@@ -111,7 +119,7 @@ impl<'a> Waits<'a> {
 
     /// Frames kept because of a wire, in the producer's space.
     pub(super) fn on(&self, wire: usize) -> Retained {
-        match self.layout.transfer_of[wire].map(|transfer| &self.layout.transfers[transfer]) {
+        let on = match self.layout.transfer_of[wire].map(|transfer| &self.layout.transfers[transfer]) {
             None if self.lanes.depth[wire] == 0 => self.inline(wire, false),
             None => self.across(wire),
             // Frames wait on the host. Frames of an upload that is already recorded stay on the host until the
@@ -123,18 +131,35 @@ impl<'a> Waits<'a> {
                 Waits::ring(depth, hand, lossy)
             }
             // A download copies the frame, so the frame's device memory is free when the submission finishes.
-            Some(_) => Retained::default(),
+            Some(_) => return Retained::default(),
+        };
+        match self.layout.transfer_of[wire] {
+            None => self.held_after(wire, on),
+            Some(_) => on,
         }
+    }
+
+    /// Adds the frames that stay in use after a sink has taken them.
+    fn held_after(&self, wire: usize, kept: Retained) -> Retained {
+        let to = self.net.wires[wire].to;
+        if self.net.nodes[to].fans.is_empty() { kept.and_held(self.held_by(to)) } else { kept }
+    }
+
+    /// Frames outside the pipeline, before a source has sent them or after a sink has taken them.
+    pub(super) fn held_by(&self, at: usize) -> u64 {
+        let node = &self.net.nodes[at];
+        if self.least { 0 } else { u64::from(node.entry.holds.under(&node.settings)) }
     }
 
     /// Frames kept on the device because of a wire after an inserted upload.
     pub(super) fn after_upload(&self, wire: usize, alone: bool) -> Retained {
-        if alone || self.lanes.depth[wire] == 0 { self.inline(wire, false) } else { self.across(wire) }
+        let kept = if alone || self.lanes.depth[wire] == 0 { self.inline(wire, false) } else { self.across(wire) };
+        self.held_after(wire, kept)
     }
 
     /// Frames kept on the host because of a wire after a download.
     pub(super) fn after_download(&self, wire: usize) -> Retained {
-        self.across(wire)
+        self.held_after(wire, self.across(wire))
     }
 
     /// Frames in a ring between two lanes, plus the `hand` frames that the consumer has taken from the ring. In a
@@ -189,7 +214,7 @@ impl<'a> Waits<'a> {
     /// For a node that passes frames on: the frames that the node and the nodes after it keep.
     fn kept_after(&self, at: usize, fed: bool) -> Retained {
         let node = &self.net.nodes[at];
-        let one = |w: &usize| if self.is_inline(*w) { self.inline(*w, fed) } else { self.on(*w) };
+        let one = |w: &usize| if self.is_inline(*w) { self.held_after(*w, self.inline(*w, fed)) } else { self.on(*w) };
         let mut kept = node.fans.iter().flatten().map(one).fold(Retained::default(), Retained::beside);
         let delay = u64::from(node.entry.delay.under(&node.settings));
         if node.entry.every.under(&node.settings) > 1 {

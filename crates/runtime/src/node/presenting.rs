@@ -1,0 +1,68 @@
+//! The gate of a node: reasons other than data for which a node waits before it takes a frame.
+//!
+//! - A handler that has no room for another frame, such as a sink whose frames the program has not pulled
+//!   ([`FrameHandler::is_ready`](crate::FrameHandler::is_ready)). The handler's [`Waker`] wakes the lane when this
+//!   changes.
+//! - A sink that shows frames at their times. The first frame is shown when it arrives, and every later frame when as
+//!   much time has passed since then as between the times of the two frames. A frame that comes later than that is
+//!   shown at once. If a frame is late by more than [`STALL`], all later frames are shown later by the same time, so that
+//!   no burst follows a stall.
+//!
+//! Neither holds back the end of a stream.
+
+use std::time::Duration;
+
+use crate::waker::Waker;
+
+use super::{Fired, Node};
+
+/// A frame that is later than this counts as late because of a stall.
+const STALL: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Whether the handler uses its waker.
+    asks: bool,
+    presents: bool,
+    /// The time of the run at which stream time 0 is shown. `None` before the first frame.
+    zero_ns: Option<i64>,
+}
+
+impl Node {
+    /// Gives the handler its waker.
+    #[must_use]
+    pub(crate) fn waking(mut self, waker: &Waker) -> Node {
+        self.gate.asks = self.handler.keep_waker(waker);
+        self.is_gated = self.gate.asks || self.gate.presents;
+        self
+    }
+
+    /// Lets a sink receive each frame at the frame's time.
+    #[must_use]
+    pub(crate) fn presenting(mut self, presents: bool) -> Node {
+        self.gate.presents = presents;
+        self.is_gated = self.gate.asks || self.gate.presents;
+        self
+    }
+
+    /// The reason not to take the oldest slot of the lead now.
+    pub(super) fn wait_at_gate(&mut self, since_start: Duration) -> Option<Fired> {
+        let head_ns = self.inputs.look()?.head_ns?;
+        if self.gate.asks && !self.handler.is_ready() {
+            return Some(Fired::Stuck);
+        }
+        if !self.gate.presents {
+            return None;
+        }
+        let now_ns = i64::try_from(since_start.as_nanos()).unwrap_or(i64::MAX);
+        let zero_ns = *self.gate.zero_ns.get_or_insert(now_ns - head_ns);
+        let early_ns = zero_ns + head_ns - now_ns;
+        if early_ns > 0 {
+            return Some(Fired::Wait(Duration::from_nanos(early_ns.unsigned_abs())));
+        }
+        if early_ns.unsigned_abs() > STALL.as_nanos() as u64 {
+            self.gate.zero_ns = Some(now_ns - head_ns);
+        }
+        None
+    }
+}

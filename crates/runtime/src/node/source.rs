@@ -1,0 +1,129 @@
+//! How a source fires: by its clock, under the clock's time or under a time of its own.
+//!
+//! A source may stamp its frames with its own times ([`Call::stamp`](crate::Call::stamp)), which must grow. The numbers
+//! are always the clock's. A source that has nothing to send ([`FrameHandler::is_ready`]) is not called, and the clock
+//! stands still for it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::clock::{Paced, Tick};
+use crate::failure::catch;
+use crate::handler::{Flow, HandlerError, Now};
+use crate::lane::context::LaneContext;
+use crate::link::ring::BEFORE_ALL;
+use crate::node::inputs::Watermark;
+use crate::observe::monitor::RunEvent;
+
+use super::{Fired, Node};
+
+impl Node {
+    pub(super) fn fire_source(&mut self, since_start: Duration, context: &mut LaneContext) -> Fired {
+        let done = self.counts.taken >= self.limit || self.finishing.load(Ordering::Relaxed);
+        if done || self.is_unwanted() {
+            return self.end(self.last_ns());
+        }
+        if !self.has_room() {
+            return Fired::Stuck;
+        }
+        if self.is_gated && !self.handler.is_ready() {
+            return Fired::Stuck;
+        }
+        let Some(clock) = &self.clock else { return self.end(self.last_ns()) };
+        let tick = match clock.due(since_start) {
+            Paced::Wait(wait) => return Fired::Wait(wait),
+            Paced::Fire(tick) => tick,
+        };
+        // A generator with other handlers fused to it has inputs too, but none of these inputs leads.
+        let certain = self.inputs.are_certain(tick.pts_ns);
+        let moved = self.inputs.advance(Some(tick.pts_ns));
+        // A watermark sent before the frame is made must not be later than the stream's end, so the end is checked
+        // first, once per tick.
+        let past = if certain { self.inputs.end_before(tick.pts_ns) } else { None };
+        if !certain || past.is_some() {
+            let now = self.now_at(&tick, since_start);
+            if catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false) {
+                return self.end(self.last_ns());
+            }
+        }
+        if let Some(end_ns) = past {
+            return self.end(end_ns);
+        }
+        if !certain {
+            let news = self.pass_on(Watermark::at(tick.pts_ns - 1));
+            return if moved || news { Fired::Moved } else { Fired::Stuck };
+        }
+        if let Err(starved) = self.set_aside(tick.number, context) {
+            return starved;
+        }
+        let now = self.now_at(&tick, since_start);
+        if self.inputs.lack_one() {
+            self.advance_clock(tick, since_start);
+            context.clear_aside();
+            self.counts.taken += 1;
+            self.before_ns = Some(now.pts_ns);
+            return self.lack(now, context);
+        }
+        let outcome = self.call(now, context);
+        context.clear_aside();
+        self.advance_clock(Tick { pts_ns: self.last.pts_ns, ..tick }, since_start);
+        // The source may have stamped the frame with another time.
+        self.follow_clock(self.last, outcome, context)
+    }
+
+    fn advance_clock(&mut self, tick: Tick, since_start: Duration) {
+        if let Some(clock) = &mut self.clock {
+            clock.fired(&tick, since_start);
+        }
+    }
+
+    /// The time of the last slot that a source produced.
+    pub(super) fn last_ns(&self) -> i64 {
+        self.before_ns.unwrap_or(BEFORE_ALL)
+    }
+
+    /// Measures the birth of a frame once, however often its node waits for other inputs.
+    fn now_at(&mut self, tick: &Tick, since_start: Duration) -> Now {
+        let known = self.born.filter(|(number, _)| *number == tick.number).map(|(_, birth)| birth);
+        let birth = known.unwrap_or_else(|| self.pace.birth(since_start, tick));
+        self.born = Some((tick.number, birth));
+        Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth }
+    }
+
+    /// Handles the outcome of a source's call.
+    pub(super) fn follow_clock(
+        &mut self,
+        now: Now,
+        outcome: Result<(Flow, bool), HandlerError>,
+        context: &mut LaneContext,
+    ) -> Fired {
+        match outcome {
+            Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, context),
+            Ok((Flow::Ended, _)) => self.end(self.last_ns()),
+            outcome => {
+                self.counts.taken += 1;
+                self.before_ns = Some(now.pts_ns);
+                let outcome = outcome.and_then(|flow| self.follow_size(now.number, context).map(|()| flow));
+                self.settle(now, outcome, context)
+            }
+        }
+    }
+
+    /// Plans the graph again if a source's frames change their size.
+    fn follow_size(&mut self, frame: u64, context: &LaneContext) -> Result<(), HandlerError> {
+        let Some((planned, replan)) = &mut self.planned else { return Ok(()) };
+        let Some(size) = self.made.iter().flatten().map(|made| made.meta().size).next() else { return Ok(()) };
+        if size == *planned {
+            return Ok(());
+        }
+        let name = self.members[0].name.as_str();
+        replan(name, size)
+            .map_err(|problem| HandlerError::failed(format!("its frames changed to {size}: {problem}")))?;
+        *planned = size;
+        if let Some(meta) = &mut self.memory.aside {
+            meta.size = size;
+        }
+        context.report(&RunEvent::Replanned { handler: name.to_owned(), frame, size });
+        Ok(())
+    }
+}

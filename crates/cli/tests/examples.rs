@@ -27,9 +27,10 @@ fn with_files(name: &str) -> PathBuf {
     dir
 }
 
-/// Whether the example runs here: that of `terminal` needs a terminal and is in `top.rs`.
+/// Whether the example runs here: that of `terminal` needs a terminal and is in `top.rs`, and those of `app` need a
+/// program.
 fn runs(entry: &Entry) -> bool {
-    vramp::registry().runs(entry) && entry.name != "terminal"
+    vramp::registry().runs(entry) && !["terminal", "app"].contains(&entry.name)
 }
 
 fn run(dir: &Path, entry: &Entry, side: &str) {

@@ -17,6 +17,7 @@ mod files_sources;
 mod files_steady;
 mod files_streams;
 mod filters;
+mod hand_over_model;
 mod jpeg;
 mod letters;
 mod passes;

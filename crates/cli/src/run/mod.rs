@@ -55,6 +55,7 @@ fn play(
     let CheckedPipeline { spec, graph, .. } = written;
     let flags = &args.flags;
     let streams = Streams::of(graph);
+    Streams::refuse_app(graph)?;
     streams.refuse_shared(args.json)?;
     if flags.verify {
         if args.trace.is_some() {
@@ -77,6 +78,7 @@ fn play(
 /// Adds the files that the program itself reads and writes. Refuses a standard stream that is used twice.
 pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Result<FileUse, CliError> {
     let streams = Streams::of(graph);
+    Streams::refuse_app(graph)?;
     streams.refuse_shared(args.json)?;
     for drawer in streams.drawers() {
         files = files.writes_standard_output(drawer);

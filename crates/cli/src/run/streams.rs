@@ -42,6 +42,30 @@ impl Streams {
         !self.drawers.is_empty()
     }
 
+    /// Refuses `app`, whose frames only a program that links the library can push and pull.
+    pub(crate) fn refuse_app(graph: &Graph) -> Result<(), CliError> {
+        let app = vramp::handlers::source::app::ENTRY.name;
+        match graph.handlers().iter().find(|handler| handler.entry.name == app) {
+            None => Ok(()),
+            Some(handler) if handler.entry.family == Family::Source => wrong(
+                &handler.name,
+                format!(
+                    "{} has no frames here: only a program that uses the library can push them (`Pipeline::input` of the \
+                     crate `vramp`); try `pattern` instead",
+                    handler.name
+                ),
+            ),
+            Some(handler) => wrong(
+                &handler.name,
+                format!(
+                    "{} hands its frames to a program that uses the library (`Pipeline::output` of the crate `vramp`); \
+                     try `null` or `png` instead",
+                    handler.name
+                ),
+            ),
+        }
+    }
+
     /// Refuses two writers to standard output, including `--json`, and two readers of standard input.
     pub(crate) fn refuse_shared(&self, json: bool) -> Result<(), CliError> {
         match (&self.writers[..], &self.drawers[..], &self.readers[..]) {

@@ -28,6 +28,9 @@ pub(super) struct State<T> {
     ended: bool,
     /// Program threads that sleep.
     sleepers: u32,
+    /// How many of [`YIELDS`] are skipped at present. Yields that have recently not helped are tried less often, because
+    /// each yield takes CPU time.
+    fewer: u32,
     /// Whether the lane has found that it cannot move, and must be woken.
     lane_waits: bool,
     /// Frames that the program has taken and still holds.
@@ -62,6 +65,7 @@ impl<T> HandOver<T> {
             closed: false,
             ended: false,
             sleepers: 0,
+            fewer: 0,
             lane_waits: false,
             held: 0,
             counts: Counts::default(),
@@ -242,15 +246,18 @@ impl<T> HandOver<T> {
 
     /// Waits while the condition holds and the time has not come.
     fn wait_while(&self, until: Until, waits: impl Fn(&State<T>) -> bool) -> MutexGuard<'_, State<T>> {
-        for _ in 0..YIELDS {
-            let state = lock(&self.state);
-            if !waits(&state) || until.is_past() {
-                return state;
-            }
+        let mut state = lock(&self.state);
+        let fewer = state.fewer;
+        for _ in fewer..YIELDS {
             drop(state);
             yield_now();
+            state = lock(&self.state);
+            if !waits(&state) || until.is_past() {
+                state.fewer = 0;
+                return state;
+            }
         }
-        let mut state = lock(&self.state);
+        state.fewer = (fewer + 2).min(YIELDS.saturating_sub(1));
         while waits(&state) && !until.is_past() {
             state.sleepers += 1;
             state = sleep(&self.changed, state, until);

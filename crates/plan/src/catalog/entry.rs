@@ -455,6 +455,11 @@ impl Entry {
         if self.keeps_times.under(settings) { self.delay.under(settings) } else { 0 }
     }
 
+    /// True if the handler is neither a source nor a sink.
+    pub fn is_between_ends(&self) -> bool {
+        !self.inputs.is_empty() && !self.outputs.is_empty()
+    }
+
     /// True if the handler has an implementation for this space.
     pub fn offers(&self, space: Space) -> bool {
         self.spaces.contains(&space)

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_gpu::Device;
+use vramp_plan::Space;
 
 use crate::device::history::DeviceHistory;
 use crate::frame::Frame;
@@ -63,6 +64,10 @@ pub(super) struct WatchedEngine {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct WatchedNode {
     pub(super) names: Vec<String>,
+    /// For each name: true if the handler is neither a source nor a sink.
+    pub(super) between: Vec<bool>,
+    /// The space in which the plan placed the node.
+    pub(super) space: Space,
     pub(super) group: Option<usize>,
     pub(super) lane: usize,
     pub(super) position: usize,

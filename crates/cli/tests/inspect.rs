@@ -124,8 +124,8 @@ fn help_names_every_option_exit_code_and_the_grammar() {
     let run = ends_with(0, vramp(&["help", "run"])).out;
     for words in
         ["--frames", "--seconds", "--budget", "--device", "--backend", "Ctrl-C", "!{latest}", "--profile", "--verify"]
-        .into_iter()
-        .chain(["--require-gpu", "cpu_handlers", "cpu_frames", "device_losses", "latency_ms"])
+            .into_iter()
+            .chain(["--require-gpu", "cpu_handlers", "cpu_frames", "device_losses", "latency_ms"])
     {
         assert!(run.contains(words), "{words} is missing:\n{run}");
     }

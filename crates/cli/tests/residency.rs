@@ -128,7 +128,10 @@ fn requiring_the_gpu_where_that_means_nothing_is_refused_in_words() {
 #[test]
 fn a_run_without_a_driver_cannot_require_the_gpu() {
     let mut command = crate::program::command(&["run", SMALL, "--require-gpu"]);
-    command.env("VK_ICD_FILENAMES", "/nonexistent").env("VK_DRIVER_FILES", "/nonexistent").env("LIBGL_DRIVERS_PATH", "/");
+    command
+        .env("VK_ICD_FILENAMES", "/nonexistent")
+        .env("VK_DRIVER_FILES", "/nonexistent")
+        .env("LIBGL_DRIVERS_PATH", "/");
     command.env("__EGL_VENDOR_LIBRARY_FILENAMES", "/nonexistent");
     ends_with(3, crate::program::finish(command));
 }
@@ -143,7 +146,7 @@ fn a_lost_device_breaks_the_requirement_however_the_run_goes_on() {
     assert_eq!(count("cpu_frames") + count("gpu_frames"), 120, "each frame was taken once: {placement}");
     assert!((75..=80).contains(&count("cpu_frames")), "{placement}");
     let reopened = ends_with(4, run(SMALL, &["--require-gpu", "--lose-device-at", "40"]));
-    assert!(reopened.err.contains("--require-gpu: the device was lost 1 time"), "{}", reopened.err);
+    assert!(reopened.err.contains("--require-gpu: the device was lost, and "), "{}", reopened.err);
     let stopped = ends_with(1, run(SMALL, &["--require-gpu", "--lose-device-at", "40", "--on-loss", "stop"]));
     assert!(stopped.err.contains("the device was lost"), "{}", stopped.err);
 }
@@ -165,7 +168,8 @@ fn cpu_handlers_counts_the_handlers_between_the_ends_and_names_them() {
     assert!(exceeded.err.contains(words), "{}", exceeded.err);
     ends_with(0, run(text, &["--cpu", "--budget", "cpu_handlers=2"]));
     ends_with(0, run(text, &["--gpu", "--budget", "cpu_handlers=0"]));
-    let fused_with_source = ends_with(4, run("pattern ! invert ! null", &["--cpu", "--frames", "9", "--budget", "cpu_handlers=0"]));
+    let fused_with_source =
+        ends_with(4, run("pattern ! invert ! null", &["--cpu", "--frames", "9", "--budget", "cpu_handlers=0"]));
     assert!(fused_with_source.err.contains("(on the cpu: invert0)"), "{}", fused_with_source.err);
     ends_with(4, run(SMALL, &[&LOST[..], &["--budget", "cpu_handlers=0"]].concat()));
 }
@@ -181,8 +185,13 @@ fn cpu_frames_is_the_share_of_frames_that_were_computed_on_the_cpu() {
     ends_with(0, run(SMALL, &["--gpu", "--budget", "cpu_frames=0"]));
     // Two handlers on the CPU compute the same frames, which count once.
     ends_with(0, run("pattern size=64x48 frames=40 ! blur ! blur ! null", &["--cpu", "--budget", "cpu_frames=1"]));
-    let tenth = "pattern size=64x48 frames=40 ! every 10 ! blur ! null; pattern size=64x48 frames=40 ! null";
-    ends_with(0, run(tenth, &["--gpu", "--place", "blur0=cpu", "--budget", "cpu_frames=0.1"]));
+    let tenth = "pattern size=64x48 frames=40 ! every 10 ! blur ! null";
+    let tenth_on_cpu = ["--gpu", "--place", "blur0=cpu", "--budget"];
+    ends_with(0, run(tenth, &[&tenth_on_cpu[..], &["cpu_frames=0.1"]].concat()));
+    let more = ends_with(4, run(tenth, &[&tenth_on_cpu[..], &["cpu_frames=0.05"]].concat()));
+    assert!(more.err.contains("cpu_frames 0.1 per frame, at most 0.05 allowed (4 of 40 frames)"), "{}", more.err);
+    ends_with(0, vramp(&[&["plan", tenth], &tenth_on_cpu[..], &["cpu_frames=0.1"]].concat()));
+    ends_with(4, vramp(&[&["plan", tenth], &tenth_on_cpu[..], &["cpu_frames=0.05"]].concat()));
 }
 
 #[test]
@@ -197,7 +206,10 @@ fn device_losses_are_counted_over_the_whole_run() {
 #[test]
 fn fps_is_a_minimum_and_latency_a_maximum() {
     let slow = ends_with(4, run(SMALL, &["--cpu", "--frames", "5", "--fps", "20", "--budget", "fps=1000000"]));
-    assert!(slow.err.contains("error: budget missed: fps ") && slow.err.contains(", at least 1000000 required (5 frames in "));
+    assert!(
+        slow.err.contains("error: budget missed: fps ")
+            && slow.err.contains(", at least 1000000 required (5 frames in ")
+    );
     assert!(!slow.err.contains("too few for a steady state"), "fps is over the whole run: {}", slow.err);
     ends_with(0, run(SMALL, &["--cpu", "--budget", "fps=0.001,latency_ms=600000"]));
     let late = ends_with(4, run(SMALL, &["--cpu", "--budget", "latency_ms=0"]));
@@ -208,7 +220,8 @@ fn fps_is_a_minimum_and_latency_a_maximum() {
 #[test]
 fn a_plan_checks_the_keys_that_it_knows_and_names_the_others() {
     let text = "pattern size=64x48 ! blur ! png path=out-%d.png";
-    let good = "transfers=1,downloads=1,uploads=0,submits=1,dispatches=3,transfer_bytes=12288,cpu_handlers=0,cpu_frames=0";
+    let good =
+        "transfers=1,downloads=1,uploads=0,submits=1,dispatches=3,transfer_bytes=12288,cpu_handlers=0,cpu_frames=0";
     let kept = ends_with(0, vramp(&["plan", text, "--gpu", "--budget", good]));
     assert!(!kept.err.contains("budget"), "{}", kept.err);
     let broken = ends_with(4, vramp(&["plan", text, "--gpu", "--budget", "downloads=0,fps=60,drops=0", "--json"]));
@@ -252,31 +265,37 @@ fn the_last_line_names_both_sides() {
     let both = last(&ends_with(0, run(SMALL, &["--gpu", "--place", "blur0=cpu"])));
     assert!(both.contains("; 2 handlers on the gpu (") && both.ends_with(", vulkan), 1 on the cpu"), "{both}");
     let lost = last(&ends_with(0, run(SMALL, &LOST)));
-    assert!(lost.contains("; the device was lost once, and ") && lost.ends_with(" computed on the cpu instead"), "{lost}");
+    assert!(
+        lost.contains("; the device was lost once, and ") && lost.ends_with(" computed on the cpu instead"),
+        "{lost}"
+    );
 }
 
 #[test]
 fn a_run_ends_with_its_slowest_handlers_and_their_share() {
-    let heavy = "pattern size=64x48 frames=120 ! blur sigma=12 ! invert ! null";
+    let text = "pattern size=64x48 frames=120 ! blur ! invert ! null";
     for side in ["--cpu", "--gpu"] {
-        let done = ends_with(0, run(heavy, &[side, "--no-fusion", "--json"]));
-        let report = json(&done);
-        let units = report["units"].as_array().unwrap();
-        assert_eq!(units[0]["name"], "blur0", "{units:?}");
-        assert_eq!(units[0]["handlers"], serde_json::json!(["blur0"]));
-        let sum: f64 = units.iter().map(|unit| unit["share"].as_f64().unwrap()).sum();
-        assert!((sum - 1.0).abs() < 1e-9, "{units:?}");
+        let done = ends_with(0, run(text, &[side, "--no-fusion", "--json"]));
+        let units = json(&done)["units"].clone();
+        let units = units.as_array().unwrap();
+        let shares: Vec<f64> = units.iter().map(|unit| unit["share"].as_f64().unwrap()).collect();
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
+        assert!(shares.is_sorted_by(|a, b| a >= b), "{shares:?}");
+        let blur = units.iter().find(|unit| unit["handlers"] == serde_json::json!(["blur0"])).unwrap();
+        assert_eq!((&blur["space"], &blur["calls"]), (&side[2..].into(), &120.into()));
         let slowest: Vec<&str> = done.err.lines().filter(|line| line.starts_with("slowest: ")).collect();
-        assert!(slowest.len() == 1 && slowest[0].starts_with("slowest: blur0 "), "{}", done.err);
-        assert!(slowest[0].contains(" % (") && slowest[0].contains(&side[2..]), "{}", done.err);
+        let first = format!("slowest: {} {:.0} % (", units[0]["name"].as_str().unwrap(), 100.0 * shares[0]);
+        assert!(slowest.len() == 1 && slowest[0].starts_with(&first), "{first}\n{}", done.err);
+        assert_eq!(slowest[0].matches(" a frame on the ").count(), 3, "{slowest:?}");
     }
-    let table = ends_with(0, run(heavy, &["--cpu", "--no-fusion", "-v"])).err;
+    let table = ends_with(0, run(text, &["--cpu", "--no-fusion", "-v"])).err;
     assert!(!table.contains("slowest: "), "{table}");
     let rows = table.lines().skip_while(|line| !line.ends_with("space  handlers")).skip(1);
-    let names: Vec<&str> = rows.filter(|row| row.contains(" % ")).map(|row| row.rsplit("  ").next().unwrap()).collect();
-    assert_eq!(names.first(), Some(&"blur0"), "{table}");
-    assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{table}");
-    assert!(!ends_with(0, run(heavy, &["--cpu", "-q"])).err.contains("slowest"));
+    let names = rows.filter(|row| row.contains(" % ")).map(|row| row.rsplit("  ").next().unwrap());
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    assert_eq!(names, ["blur0", "invert0", "null0", "pattern0"], "{table}");
+    assert!(!ends_with(0, run(text, &["--cpu", "-q"])).err.contains("slowest"));
 }
 
 #[test]
@@ -284,11 +303,9 @@ fn transfers_have_their_share_of_the_time() {
     let text = "pattern size=64x48 frames=120 ! blur ! null";
     let done = ends_with(0, run(text, &["--gpu", "--place", "pattern0=cpu", "--json"]));
     let units = json(&done)["units"].clone();
-    let upload = units.as_array().unwrap().iter().find(|unit| unit["handlers"] == serde_json::json!([]));
-    let named = upload.map(|unit| unit["name"].as_str().unwrap().to_owned());
     // If the driver measures only whole submissions, the transfer is part of its segment.
-    let whole = || units.as_array().unwrap().iter().any(|unit| unit["name"].as_str().unwrap().contains("the transfer of"));
-    assert!(named.as_deref() == Some("the transfer of pattern0.video") || whole(), "{units}");
+    let names = units.as_array().unwrap().iter().map(|unit| unit["name"].as_str().unwrap());
+    assert!(names.clone().any(|name| name.contains("upload of pattern0.video")), "{units}");
 }
 
 #[test]
@@ -304,7 +321,7 @@ fn a_plan_has_a_column_with_the_cost_on_the_other_side() {
     let text = "pattern size=64x48 ! blur ! probe ! null";
     let printed = ends_with(0, vramp(&["plan", text, "--gpu", "--profile", "discrete"])).out;
     let row = |name: &str| printed.lines().find(|line| line.contains(&format!("  {name}"))).unwrap().to_owned();
-    assert!(row("blur0").contains("µs  cpu ") || row("blur0").contains("ms  cpu "), "{printed}");
+    assert!(row("blur0").contains(" cpu "), "{printed}");
     assert!(row("probe0").split_whitespace().any(|word| word == "-"), "{printed}");
     let plan = |side: &str| json(&ends_with(0, vramp(&["plan", text, side, "--profile", "discrete", "--json"])));
     let (gpu, cpu) = (plan("--gpu"), plan("--cpu"));

@@ -358,7 +358,10 @@ help: replace point-cpu0, drop --place point1=cpu; or drop --require-gpu"
     );
     assert_eq!(error.handler(), None);
     let error = required(&["src", "point-cpu", "sink"], RunOptions::new(), &profile()).unwrap_err();
-    assert!(error.to_string().starts_with("--require-gpu: the only handler between sources and sinks cannot"), "{error}");
+    assert!(
+        error.to_string().starts_with("--require-gpu: the only handler between sources and sinks cannot"),
+        "{error}"
+    );
     assert_eq!(error.handler(), Some("point-cpu0"));
 }
 

@@ -8,7 +8,9 @@ mod flags;
 mod memory;
 
 pub(crate) use bench::BenchArgs;
-pub(crate) use budget::{Budget, CPU_FRAMES, CPU_HANDLERS, DEVICE_LOSSES, DROPS, FPS, LATENCY_MS, OF_DEVICE, WHOLE_RUN};
+pub(crate) use budget::{
+    Budget, CPU_FRAMES, CPU_HANDLERS, DEVICE_LOSSES, DROPS, FPS, LATENCY_MS, OF_DEVICE, WHOLE_RUN,
+};
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use flags::{DeviceWord, SharedFlags};
 pub(crate) use memory::MemoryBudget;
@@ -124,7 +126,7 @@ Budgets:
   These keys are over the whole run:
     drops          dropped frames, per frame of the sources
     cpu_handlers   handlers between sources and sinks that ran on the CPU; a count
-    cpu_frames     frames that such a handler computed on the CPU, per frame that arrived
+    cpu_frames     frames that such a handler computed on the CPU, per frame: from 0 to 1
     device_losses  how often the device was lost; a count
     fps            frames per second: at least this many
     latency_ms     latency of 99 % of the frames in milliseconds: at most this much

@@ -12,9 +12,7 @@ use vramp::plan::{Plan, PlanFigures};
 use vramp::runtime::Report;
 use vramp::runtime::observe::{NotOnDevice, PerFrame, RunCounters};
 
-use crate::args::{
-    CPU_FRAMES, CPU_HANDLERS, DEVICE_LOSSES, DROPS, FPS, LATENCY_MS, OF_DEVICE, SharedFlags, WHOLE_RUN,
-};
+use crate::args::{CPU_FRAMES, CPU_HANDLERS, DEVICE_LOSSES, DROPS, FPS, LATENCY_MS, OF_DEVICE, SharedFlags, WHOLE_RUN};
 use crate::failure::CliError;
 use crate::page;
 
@@ -124,10 +122,12 @@ fn of_whole_run(name: &str, limit: f64, report: &Report) -> Option<String> {
             let names = report.between_on_cpu().collect::<Vec<_>>().join(", ");
             format!("{measured}, at most {limit} allowed (on the cpu: {names})")
         }),
-        CPU_FRAMES => at_most(placement.cpu_frames as f64 / report.frames.max(1) as f64, &|measured| {
-            let (count, all) = (placement.cpu_frames, report.frames);
-            format!("{measured} per frame, at most {limit} allowed ({count} computed on the cpu, {all} arrived)")
-        }),
+        CPU_FRAMES => {
+            let (count, all) = (placement.cpu_frames, placement.frames);
+            at_most(count as f64 / all.max(1) as f64, &|measured| {
+                format!("{measured} per frame, at most {limit} allowed ({count} of {all} frames)")
+            })
+        }
         DEVICE_LOSSES => at_most(placement.device_losses as f64, &|measured| {
             format!("{measured}, at most {limit} allowed (over the whole run)")
         }),

@@ -73,8 +73,12 @@ fn off_device_words(handlers: &[OffDevice], between: usize) -> String {
         (count, all) => format!("{count} of the {all} handlers between sources and sinks"),
     };
     let lines: String = handlers.iter().map(|off| format!("\n  {}: {}", off.handler, off.because)).collect();
-    let mut fixes: Vec<&str> = handlers.iter().map(|off| off.fix.as_str()).collect();
-    fixes.dedup();
+    let mut fixes: Vec<&str> = Vec::new();
+    for off in handlers {
+        if !fixes.contains(&off.fix.as_str()) {
+            fixes.push(&off.fix);
+        }
+    }
     format!("--require-gpu: {count} cannot be on the device{lines}\nhelp: {}; or drop --require-gpu", fixes.join(", "))
 }
 

@@ -112,7 +112,10 @@ impl<'a> PlanJson<'a> {
                     space: g.space,
                     handlers: names(&g.handlers),
                     dispatches: g.dispatches,
-                    cost_ms: ms(g.handlers.iter().fold(g.pass_ns, |sum, h| sum.saturating_add(plan.handlers[*h].cost_ns))),
+                    cost_ms: ms(g
+                        .handlers
+                        .iter()
+                        .fold(g.pass_ns, |sum, h| sum.saturating_add(plan.handlers[*h].cost_ns))),
                     other_ms: g.other_ns.map(ms),
                 })
                 .collect(),

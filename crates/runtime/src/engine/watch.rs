@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use vramp_gpu::Device;
 use vramp_plan::Space;
+use vramp_plan::catalog::TransferDirection;
 
 use crate::device::history::DeviceHistory;
 use crate::frame::Frame;
@@ -75,6 +76,8 @@ pub(super) struct WatchedNode {
     pub(super) source: bool,
     /// True for a transfer that the planner inserted. Frames that the transfer holds are counted on its links.
     pub(super) inserted: bool,
+    /// The direction of a transfer, inserted or written by the user.
+    pub(super) direction: Option<TransferDirection>,
     /// True if all work of the node runs on the device.
     pub(super) on_device: bool,
     pub(super) stats: Arc<NodeStats>,

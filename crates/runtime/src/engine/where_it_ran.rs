@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use vramp_plan::Space;
+use vramp_plan::catalog::TransferDirection;
 
 use crate::observe::report::{Placement, UnitTime};
 
@@ -14,9 +15,10 @@ impl WatchedEngine {
         let mut placement =
             Placement { device_losses: self.device_history.recoveries().len() as u64, ..Placement::default() };
         for node in &self.nodes {
-            let on_host = node.stats.on_host();
+            let (taken, on_host) = (node.stats.counts().taken, node.stats.on_host());
             let between = node.between.iter().filter(|between| **between).count() as u64;
-            placement.gpu_frames = placement.gpu_frames.max(node.stats.counts().taken.saturating_sub(on_host));
+            placement.frames = placement.frames.max(taken);
+            placement.gpu_frames = placement.gpu_frames.max(taken.saturating_sub(on_host));
             if between > 0 {
                 placement.cpu_frames = placement.cpu_frames.max(on_host);
             }
@@ -75,8 +77,9 @@ impl WatchedEngine {
         }
         let same = |other: &WatchedNode| Arc::ptr_eq(&other.stats, &node.stats);
         let crossing = |link: &&super::watch::WatchedLink| link.transfer.is_some_and(|at| same(&self.nodes[at]));
+        let word = if node.direction == Some(TransferDirection::Up) { "upload" } else { "download" };
         let link = self.links.iter().find(crossing);
-        link.map_or_else(|| "a transfer".to_owned(), |link| format!("the transfer of {}", link.from))
+        link.map_or_else(|| word.to_owned(), |link| format!("{word} of {}", link.from))
     }
 }
 

@@ -56,12 +56,14 @@ pub struct Placement {
     pub gpu_handlers: u64,
     /// Handlers between sources and sinks that ran on the CPU, as planned or after a device loss.
     pub cpu_handlers: u64,
-    /// Frames that were on the device, in any handler or transfer.
+    /// The most frames that any one handler or transfer took.
+    pub frames: u64,
+    /// The most frames that any one handler or transfer took on the device.
     pub gpu_frames: u64,
-    /// Frames that a handler between sources and sinks computed on the CPU. A frame that several handlers computed there
-    /// counts once.
+    /// The most frames that any one handler between sources and sinks computed on the CPU, so that a frame that several
+    /// handlers computed there counts once.
     pub cpu_frames: u64,
-    /// Frames that handlers computed on the CPU, although the plan had placed them on the device.
+    /// The most frames that any one handler or transfer took on the CPU, although the plan had placed it on the device.
     pub moved_frames: u64,
     pub device_losses: u64,
 }
@@ -295,18 +297,22 @@ pub enum NotOnDevice {
     NoFrame,
     #[error("{frames} of {all} frames were computed on the CPU, by {}", handlers.join(", "))]
     OnCpu { frames: u64, all: u64, handlers: Vec<String> },
-    #[error("the device was lost {losses} time(s), and {frames} frames with it")]
+    #[error("the device was lost{}, and {frames} {} with it", times(*losses), if *frames == 1 { "frame" } else { "frames" })]
     Lost { losses: u64, frames: u64 },
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { String::new() } else { format!(" {count} times") }
 }
 
 impl Report {
     /// Checks that every handler between sources and sinks was on the device for every frame. A frame that was lost with
     /// its device counts as a frame for which this does not hold.
     pub fn check_gpu(&self) -> Result<(), NotOnDevice> {
-        let Placement { gpu_frames, cpu_frames, cpu_handlers, device_losses, .. } = self.placement;
+        let Placement { frames, gpu_frames, cpu_frames, cpu_handlers, device_losses, .. } = self.placement;
         if cpu_handlers > 0 {
             let handlers = self.between_on_cpu().map(str::to_owned).collect();
-            return Err(NotOnDevice::OnCpu { frames: cpu_frames, all: cpu_frames.max(self.frames), handlers });
+            return Err(NotOnDevice::OnCpu { frames: cpu_frames, all: frames, handlers });
         }
         if device_losses > 0 {
             return Err(NotOnDevice::Lost { losses: device_losses, frames: self.dropped.device_lost });

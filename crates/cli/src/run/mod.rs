@@ -164,7 +164,9 @@ pub(crate) fn conclude(
         }
         page::words(&memory_used(&report.memory));
         let times = if args.flags.verbose { time_table(&report.units) } else { slowest(&report.units) };
-        times.into_iter().for_each(|line| page::words(&line));
+        for line in times {
+            page::words(&line);
+        }
         page::words(&summary(&report));
     }
     // Printed even if quiet, because no other message says where the frames are.

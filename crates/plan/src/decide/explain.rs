@@ -72,14 +72,15 @@ fn off_device_words(handlers: &[OffDevice], between: usize) -> String {
         (1, 1) => "the only handler between sources and sinks".to_owned(),
         (count, all) => format!("{count} of the {all} handlers between sources and sinks"),
     };
-    let lines: String = handlers.iter().map(|off| format!("\n  {}: {}", off.handler, off.because)).collect();
+    let lines: Vec<String> = handlers.iter().map(|off| format!("  {}: {}", off.handler, off.because)).collect();
     let mut fixes: Vec<&str> = Vec::new();
     for off in handlers {
         if !fixes.contains(&off.fix.as_str()) {
             fixes.push(&off.fix);
         }
     }
-    format!("--require-gpu: {count} cannot be on the device{lines}\nhelp: {}; or drop --require-gpu", fixes.join(", "))
+    let (lines, fixes) = (lines.join("\n"), fixes.join(", "));
+    format!("--require-gpu: {count} cannot be on the device\n{lines}\nhelp: {fixes}; or drop --require-gpu")
 }
 
 /// The reason a graph has no plan.

@@ -125,3 +125,16 @@ fn down_and_up_again_are_exactly_the_planned_transfers_and_segments() {
     assert_eq!((steady.gpu_allocs, steady.bind_groups, steady.heap_allocs), (0.0, 0.0, Some(0.0)), "{report:?}");
     assert!(conserved(&report));
 }
+
+#[test]
+fn a_required_device_computes_every_frame_between_the_ends() {
+    let text = "pattern size=64x48 frames=60 ! blur ! every 2 ! invert ! null";
+    let report = run(text, |options| options.require_gpu().place("pattern0", Space::Cpu));
+    assert_eq!(report.check_gpu(), Ok(()));
+    let vramp::runtime::observe::Placement { gpu_handlers, cpu_handlers, cpu_frames, .. } = report.placement;
+    assert_eq!((gpu_handlers, cpu_handlers, cpu_frames), (3, 0, 0), "{:?}", report.placement);
+    let source = report.handlers.iter().find(|handler| handler.name == "pattern0").expect("it ran");
+    assert_eq!((source.space, source.calls, source.cpu_calls), (Space::Cpu, 60, 60));
+    let on_cpu = on_cpu(text).check_gpu().expect_err("everything ran on the CPU").to_string();
+    assert_eq!(on_cpu, "60 of 60 frames were computed on the CPU, by blur0, every0, invert0");
+}

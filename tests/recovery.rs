@@ -188,6 +188,12 @@ fn the_cpu_goes_on_from_the_next_frame() {
     assert!(is_conserved(&report), "{report:?}");
     assert_eq!(bench.losses(), [(GoesOn::Cpu, missing)]);
     assert!(report.counters.dispatches <= 3 * 501, "nothing was asked of a device after it was lost");
+    let placement = report.placement;
+    assert_eq!((placement.gpu_handlers, placement.device_losses), (0, 1), "every handler left the device");
+    assert!(placement.gpu_frames >= 500 && placement.cpu_frames >= 490, "{placement:?}");
+    assert!(placement.moved_frames >= placement.cpu_frames, "no handler was planned on the CPU: {placement:?}");
+    let left = report.check_gpu().expect_err("frames were computed on the CPU").to_string();
+    assert!(left.contains("computed on the CPU, by ") && left.contains("delay0"), "{left}");
     assert_eq!(report.memory.leaked, 0);
 }
 
@@ -290,6 +296,7 @@ fn a_device_that_cannot_be_opened_at_once_is_used_again_once_it_can() {
     assert!(watch.device().is_some(), "it ends on a device");
     let [loss] = &report.recoveries[..] else { panic!("{:?}", report.recoveries) };
     assert_eq!((loss.on, loss.back), (GoesOn::Cpu, true));
+    assert!(report.check_gpu().is_err(), "a device that comes back does not undo its loss");
     assert!(attempts.load(Ordering::Relaxed) >= 3);
     let all = format!("pattern kind=noise size=32x24 label=false frames={} ! blur sigma=1 ! keeps", report.frames_in);
     let missing = is_right(text, &bench.kept(), &truth(&all)) as u64;

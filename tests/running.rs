@@ -201,6 +201,17 @@ fn frames_that_come_too_late_are_reported_with_their_time() {
 }
 
 #[test]
+fn the_unit_that_takes_longest_comes_first_with_its_share() {
+    let report = Bench::default().on_cpu("pattern size=8x8 frames=5 ! invert ! sleeps ! null");
+    let first = &report.units[0];
+    assert_eq!((first.name.as_str(), first.calls, first.space), ("sleeps0", 5, Space::Cpu), "{:?}", report.units);
+    assert!(first.mean_us >= 30_000.0 && first.share > 0.5, "{first:?}");
+    let fused = report.units.iter().find(|unit| unit.name == "pattern0+invert0").expect("fused handlers are one unit");
+    assert_eq!(fused.handlers, ["pattern0", "invert0"]);
+    assert!((report.units.iter().map(|unit| unit.share).sum::<f64>() - 1.0).abs() < 1e-9);
+}
+
+#[test]
 fn every_second_is_reported_with_what_came_through() {
     let pace = "50".parse().expect("a rate");
     let longest = Some(Duration::from_millis(2300));

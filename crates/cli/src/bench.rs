@@ -91,6 +91,7 @@ fn refuse(args: &BenchArgs) -> Result<(), CliError> {
         (flags.fps.is_some(), "--fps"),
         (!flags.place.is_empty(), "--place"),
         (!flags.budget.is_empty(), "--budget"),
+        (flags.require_gpu, "--require-gpu"),
         (!flags.lose_device_at.is_empty(), "--lose-device-at"),
     ] {
         if given {

@@ -22,7 +22,8 @@ pub(crate) enum CliError {
     Mistakes(Mistakes),
     /// The graph cannot be planned with these options or on this machine.
     NoPlan(anyhow::Error),
-    /// A budget was exceeded or could not be checked. There is one line for each such limit.
+    /// A budget was exceeded or could not be checked, or a run left the GPU under `--require-gpu`. There is one line for
+    /// each such limit.
     Budget(Vec<String>),
     /// A verification found differences. There is one line for each difference.
     Different(Vec<String>),

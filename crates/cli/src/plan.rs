@@ -1,4 +1,5 @@
-//! `vramp plan`: plans a pipeline and prints the plan. Opens no device, and reads only the headers of files.
+//! `vramp plan`: plans a pipeline, prints the plan, and compares it with the limits of `--budget` that a plan can check.
+//! Opens no device, and reads only the headers of files.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use vramp::runtime::Registry;
 use crate::args::{Form, PlanArgs};
 use crate::failure::CliError;
 use crate::input::CheckedPipeline;
+use crate::run::{check_plan_budget, refuse_unplanned};
 use crate::{page, request};
 
 /// The device class that is assumed for an unknown machine.
@@ -18,15 +20,14 @@ pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> 
     if args.json && args.format.is_some_and(|form| form != Form::Json) {
         return Err(CliError::Wrong(anyhow!("--json and --format both set the output format; give only one")));
     }
+    refuse_unplanned(&args.flags)?;
     let (profile, warning) = figures(args)?;
     let written = CheckedPipeline::read(&args.pipeline, registry)?;
     let planned = request::of(&args.flags, &written.graph, registry)?.profile(profile).plan();
     let mut plan = planned.map_err(|why| written.place(why.into()))?;
     plan.warnings.extend(warning);
-    if !args.flags.budget.is_empty() {
-        plan.warnings.push("--budget has no effect on a plan; only a run measures budgets".to_owned());
-    }
-    print(args, &plan)
+    print(args, &plan)?;
+    check_plan_budget(&args.flags, &plan)
 }
 
 /// The profile to plan with, and a warning about the choice of the profile.

@@ -29,6 +29,7 @@ pub(crate) fn options_for_all(flags: &SharedFlags) -> RunOptions {
     let only = [(flags.cpu, Space::Cpu), (flags.gpu, Space::Gpu)];
     RunOptions {
         only: only.into_iter().find_map(|(given, space)| given.then_some(space)),
+        require_gpu: flags.require_gpu,
         strict: flags.strict,
         fusion: !flags.no_fusion,
         threads: flags.threads,
@@ -96,7 +97,7 @@ pub(crate) fn open_device(flags: &SharedFlags) -> Result<Result<Device, String>,
 /// Whether the options require a device.
 pub(crate) fn requires_device(flags: &SharedFlags) -> bool {
     let on_gpu = flags.place.iter().any(|(_, space)| *space == Space::Gpu);
-    flags.gpu || flags.backend.is_some() || flags.device.is_some() || on_gpu
+    flags.gpu || flags.require_gpu || flags.backend.is_some() || flags.device.is_some() || on_gpu
 }
 
 /// The adapter that the options name or describe, or else any adapter.

@@ -116,12 +116,16 @@ fn help_names_every_option_exit_code_and_the_grammar() {
         assert!(main.contains(words), "{words} is missing:\n{main}");
     }
     let plan = ends_with(0, vramp(&["help", "plan"])).out;
-    for words in ["--profile", "--place", "--strict", "--no-fusion", "--in-flight", "!{latest}", "NAME.PORT"] {
+    for words in
+        ["--profile", "--place", "--strict", "--no-fusion", "--in-flight", "!{latest}", "NAME.PORT", "--require-gpu"]
+    {
         assert!(plan.contains(words), "{words} is missing:\n{plan}");
     }
     let run = ends_with(0, vramp(&["help", "run"])).out;
     for words in
         ["--frames", "--seconds", "--budget", "--device", "--backend", "Ctrl-C", "!{latest}", "--profile", "--verify"]
+            .into_iter()
+            .chain(["--require-gpu", "cpu_handlers", "cpu_frames", "device_losses", "latency_ms"])
     {
         assert!(run.contains(words), "{words} is missing:\n{run}");
     }

@@ -21,6 +21,7 @@ mod memory;
 mod messages;
 mod plan;
 mod recovery;
+mod residency;
 mod run;
 mod run_verify;
 mod streams;

@@ -65,7 +65,9 @@ fn json_has_the_keys_of_the_manual_on_both_sides() {
         has(&report["dropped"], &["link_full", "late", "error", "device_lost", "stopped"]);
         has(&report["memory"], &["pool_bytes", "pool_peak_bytes", "live_bytes", "leaked", "leaks"]);
         has(&report["memory"], &["hits", "misses", "trimmed", "waits", "ring_bytes", "cpu_budget_bytes"]);
-        has(&report["groups"][0], &["id", "p50_us"]);
+        has(&report["groups"][0], &["id", "handlers", "p50_us"]);
+        has(&report["placement"], &["gpu_handlers", "cpu_handlers", "gpu_frames", "cpu_frames", "device_losses"]);
+        has(&report["units"][0], &["name", "handlers", "space", "calls", "mean_us", "share"]);
         let handlers = report["handlers"].as_array().unwrap();
         assert_eq!(handlers.iter().map(|h| h["name"].as_str().unwrap()).collect::<Vec<_>>().len(), 3);
         has(&handlers[0], &["name", "calls", "errors", "p50_us"]);

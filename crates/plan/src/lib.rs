@@ -20,6 +20,7 @@ mod readable;
 
 pub mod catalog;
 mod decide;
+mod figures;
 mod graph;
 mod options;
 mod plan;
@@ -28,7 +29,8 @@ mod render;
 mod text;
 mod words;
 
-pub use decide::{Claim, Conflict, NoPlan};
+pub use decide::{Claim, Conflict, NoPlan, OffDevice};
+pub use figures::PlanFigures;
 pub use graph::{
     CheckError, FromEnd, Graph, GraphSpec, Handler, HandlerId, HandlerSpec, Link, LinkEnd, LinkSpec, SettingSpec,
     TextSpan, ToEnd, is_name,

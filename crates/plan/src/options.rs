@@ -36,6 +36,11 @@ pub struct RunOptions {
     pub only: Option<Space>,
     /// Spaces that handlers are pinned to, by handler name.
     pub pins: BTreeMap<String, Space>,
+    /// Confines every handler between sources and sinks to the device, including inserted converters. If one of these
+    /// handlers cannot run there, the graph has no plan ([`NoPlan::OffDevice`](crate::NoPlan::OffDevice)). Sources and
+    /// sinks run wherever that is cheaper. A run can still leave the device if the device is lost: compare the report
+    /// after the run (`Report::check_gpu` in crates/runtime).
+    pub require_gpu: bool,
     /// Refuses transfers that are not written in the graph.
     pub strict: bool,
     /// Whether neighbouring kernels are fused. Defaults to true.
@@ -81,6 +86,7 @@ impl Default for RunOptions {
         RunOptions {
             only: None,
             pins: BTreeMap::new(),
+            require_gpu: false,
             strict: false,
             fusion: true,
             threads: None,
@@ -118,6 +124,11 @@ impl RunOptions {
     pub fn place(mut self, handler: impl Into<String>, space: Space) -> Self {
         self.pins.insert(handler.into(), space);
         self
+    }
+
+    #[must_use]
+    pub fn require_gpu(self) -> Self {
+        RunOptions { require_gpu: true, ..self }
     }
 
     #[must_use]
@@ -218,6 +229,6 @@ impl RunOptions {
 
     /// True if these options cannot be met without a device.
     pub fn needs_device(&self) -> bool {
-        self.only == Some(Space::Gpu) || self.pins.values().any(|space| *space == Space::Gpu)
+        self.only == Some(Space::Gpu) || self.require_gpu || self.pins.values().any(|space| *space == Space::Gpu)
     }
 }

@@ -55,6 +55,10 @@ pub struct PlannedHandler {
     pub group: Option<usize>,
     /// Compute time of the handler per frame. [`FusionGroup::pass_ns`] is the cost of the pass over memory.
     pub cost_ns: u64,
+    /// Cost per frame of the handler on its own, not fused, in its space: compute time and pass, without transfers.
+    pub alone_ns: u64,
+    /// The same cost in the other space; `None` if the handler cannot run there.
+    pub other_ns: Option<u64>,
     /// Bytes of small data, such as a table, that the handler's kernel reads on the device. 0 on the host, where small
     /// data are part of the parameters.
     pub small_bytes: u64,
@@ -114,6 +118,9 @@ pub struct FusionGroup {
     pub dispatches: u32,
     /// Cost of the pass over memory, paid once for all handlers of the group.
     pub pass_ns: u64,
+    /// Cost per frame of the whole group in the other space, fused likewise and without transfers; `None` if a handler
+    /// of the group cannot run there.
+    pub other_ns: Option<u64>,
 }
 
 /// Handlers that run one after another on one thread.
@@ -205,6 +212,11 @@ impl PlannedHandler {
     /// The kind as written in a pipeline.
     pub fn kind(&self) -> &'static str {
         self.entry.name
+    }
+
+    /// True if the handler is neither a source nor a sink.
+    pub fn is_between_ends(&self) -> bool {
+        self.entry.is_between_ends()
     }
 }
 

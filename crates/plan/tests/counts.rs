@@ -387,3 +387,45 @@ fn ports_of_different_types_cannot_be_linked() {
     assert_eq!(mistakes[0].title, "detect0.found carries data, but sink0.video takes video");
     assert_eq!(mistakes[0].expected, "expected both ends to carry video");
 }
+
+#[test]
+fn figures_per_frame_count_transfers_submits_dispatches_and_the_cpu() {
+    let plan = plan(&chain(&["src-gpu", "point-cpu", "point-gpu", "sink-cpu"]));
+    let figures = plan.figures(1);
+    assert_eq!((figures.uploads, figures.downloads, figures.cpu_handlers), (1.0, 2.0, 1));
+    assert_eq!(figures.submits, Some(f64::from(plan.segments)));
+    assert_eq!(
+        figures.named("transfer_bytes"),
+        Some(plan.transfers.iter().map(|transfer| transfer.bytes as f64).sum())
+    );
+    let dispatches = plan.groups.iter().map(|group| f64::from(group.dispatches)).sum();
+    assert_eq!(figures.named("dispatches"), Some(dispatches));
+    assert_eq!((figures.named("transfers"), figures.named("cpu_frames")), (Some(3.0), Some(1.0)));
+    assert_eq!((figures.named("passes"), plan.figures(4).submits), (None, None), "only a run knows");
+    assert_eq!(plan.between_on_cpu().map(|handler| handler.name.as_str()).collect::<Vec<_>>(), ["point-cpu0"]);
+}
+
+#[test]
+fn a_handler_knows_its_cost_on_the_other_side_if_it_has_one() {
+    let spec = chain(&["src", "point", "point", "point-cpu", "sink-cpu"]);
+    let on = |space| Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(space)).unwrap();
+    let (gpu, cpu) = (on(Space::Gpu), on(Space::Cpu));
+    for name in ["src0", "point0", "point1"] {
+        let (there, here) = (gpu.handler(name).unwrap(), cpu.handler(name).unwrap());
+        assert_eq!((there.other_ns, here.other_ns), (Some(here.alone_ns), Some(there.alone_ns)), "{name}");
+    }
+    assert_eq!(gpu.handler("point-cpu0").unwrap().other_ns, None);
+}
+
+#[test]
+fn a_group_that_fuses_likewise_on_both_sides_knows_what_the_other_side_costs() {
+    let spec = chain(&["src", "point", "point", "sink"]);
+    let on = |space| Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(space)).unwrap();
+    let cost = |plan: &Plan| {
+        let group = &plan.groups[plan.handler("point1").unwrap().group.unwrap()];
+        assert_eq!(group.handlers.len(), 3);
+        (group.handlers.iter().fold(group.pass_ns, |sum, at| sum + plan.handlers[*at].cost_ns), group.other_ns)
+    };
+    let ((gpu_ns, gpu_other), (cpu_ns, cpu_other)) = (cost(&on(Space::Gpu)), cost(&on(Space::Cpu)));
+    assert_eq!((gpu_other, cpu_other), (Some(cpu_ns), Some(gpu_ns)));
+}

@@ -327,3 +327,55 @@ fn alternatives_that_have_no_plan_have_no_price() {
     let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new()).unwrap();
     assert!(plan.alternatives.cpu_ns.is_some() && plan.alternatives.gpu_ns.is_none());
 }
+
+fn required(kinds: &[&str], options: RunOptions, profile: &Profile) -> Result<Plan, NoPlan> {
+    Plan::decide(&check(&chain(kinds)), profile, &options.require_gpu())
+}
+
+#[test]
+fn require_gpu_puts_every_handler_between_the_ends_on_the_device_whatever_that_costs() {
+    let software = Profile::shipped("software").expect("it ships");
+    let kinds = ["src-cpu", "point", "pass", "point", "sink-cpu"];
+    let cheapest = Plan::decide(&check(&chain(&kinds)), &software, &RunOptions::new()).unwrap();
+    assert_eq!(cheapest.between_on_cpu().count(), 3, "without the option the CPU is cheaper");
+    let plan = required(&kinds, RunOptions::new(), &software).unwrap();
+    let spaces: Vec<Space> = plan.handlers.iter().map(|handler| handler.space).collect();
+    assert_eq!(spaces, [Space::Cpu, Space::Gpu, Space::Gpu, Space::Gpu, Space::Cpu]);
+    assert_eq!(plan.alternatives.cpu_ns, None);
+    assert!(plan.warnings.iter().all(|warning| !warning.contains("version of")), "{:?}", plan.warnings);
+}
+
+#[test]
+fn require_gpu_names_every_handler_that_cannot_be_on_the_device_with_its_reason_and_the_way_out() {
+    let kinds = ["src", "point-cpu", "point", "point", "sink"];
+    let error = required(&kinds, RunOptions::new().place("point1", Space::Cpu), &profile()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "--require-gpu: 2 of the 3 handlers between sources and sinks cannot be on the device
+  point-cpu0: it has no GPU implementation
+  point1: --place pins it to the cpu
+help: replace point-cpu0, drop --place point1=cpu; or drop --require-gpu"
+    );
+    assert_eq!(error.handler(), None);
+    let error = required(&["src", "point-cpu", "sink"], RunOptions::new(), &profile()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("--require-gpu: the only handler between sources and sinks cannot"),
+        "{error}"
+    );
+    assert_eq!(error.handler(), Some("point-cpu0"));
+}
+
+#[test]
+fn require_gpu_without_a_device_or_with_the_cpu_alone_has_no_plan() {
+    let cpu = Profile::shipped("cpu").unwrap();
+    let error = required(&["src", "point", "sink"], RunOptions::new(), &cpu).unwrap_err().to_string();
+    assert!(error.contains("point0: profile shipped:cpu has no device"), "{error}");
+    let error = required(&["src", "point", "sink"], RunOptions::new().only(Space::Cpu), &profile()).unwrap_err();
+    assert!(error.to_string().contains("point0: --cpu keeps it on the cpu\nhelp: drop --cpu"), "{error}");
+}
+
+#[test]
+fn require_gpu_says_when_there_is_nothing_to_require() {
+    assert_eq!(required(&["src", "sink"], RunOptions::new(), &profile()), Err(NoPlan::NothingBetween));
+    assert!(RunOptions::new().require_gpu().needs_device());
+}

@@ -34,7 +34,26 @@ fn handler(name: &str, space: Space, lane: usize, group: Option<usize>, cost_ns:
     };
     let (settings, lead) = (SettingValues::default(), 0);
     let name = name.to_owned();
-    PlannedHandler { name, entry, settings, lead, inserted: false, space, lane, group, cost_ns, small_bytes: 0 }
+    // Handlers without a kernel stand for handlers without a second implementation.
+    let (alone_ns, other_ns) = (cost_ns, group.map(|_| 4 * cost_ns));
+    PlannedHandler {
+        name,
+        entry,
+        settings,
+        lead,
+        inserted: false,
+        space,
+        lane,
+        group,
+        cost_ns,
+        alone_ns,
+        other_ns,
+        small_bytes: 0,
+    }
+}
+
+fn group(space: Space, handlers: Vec<usize>, dispatches: u32, pass_ns: u64, other_ns: Option<u64>) -> FusionGroup {
+    FusionGroup { space, handlers, dispatches, pass_ns, other_ns }
 }
 
 fn lane(device: bool, handlers: Vec<usize>) -> PlannedLane {
@@ -81,8 +100,8 @@ fn linear() -> Plan {
             explicit: false,
         }],
         groups: vec![
-            FusionGroup { space: Gpu, handlers: vec![0, 1], dispatches: 1, pass_ns: 5_000 },
-            FusionGroup { space: Gpu, handlers: vec![2], dispatches: 2, pass_ns: 100_000 },
+            group(Gpu, vec![0, 1], 1, 5_000, Some(390_000)),
+            group(Gpu, vec![2], 2, 100_000, Some(14_500_000)),
         ],
         lanes: vec![lane(true, vec![0, 1, 2]), lane(false, vec![3])],
         units: vec![],
@@ -135,10 +154,10 @@ fn diamond() -> Plan {
             explicit: true,
         }],
         groups: vec![
-            FusionGroup { space: Cpu, handlers: vec![1], dispatches: 0, pass_ns: 240_000 },
-            FusionGroup { space: Gpu, handlers: vec![2], dispatches: 2, pass_ns: 0 },
-            FusionGroup { space: Gpu, handlers: vec![3], dispatches: 1, pass_ns: 0 },
-            FusionGroup { space: Gpu, handlers: vec![4, 5], dispatches: 1, pass_ns: 0 },
+            group(Cpu, vec![1], 0, 240_000, Some(31_000)),
+            group(Gpu, vec![2], 2, 0, Some(3_600_000)),
+            group(Gpu, vec![3], 1, 0, None),
+            group(Gpu, vec![4, 5], 1, 0, Some(120_000)),
         ],
         lanes: vec![lane(false, vec![0]), lane(false, vec![1]), lane(true, vec![2, 3, 4, 5, 6])],
         units: vec![],
@@ -168,7 +187,7 @@ fn long(n: usize) -> Plan {
         handlers: (0..n).map(|i| handler(&format!("invert{i}"), space(i), i % 2, Some(i), 1)).collect(),
         links: (0..n - 1).map(|i| link(i, i + 1, space(i), space(i + 1), 2, Some(i))).collect(),
         transfers: (0..n - 1).map(transfer).collect(),
-        groups: (0..n).map(|i| FusionGroup { space: space(i), handlers: vec![i], dispatches: 1, pass_ns: 1 }).collect(),
+        groups: (0..n).map(|i| group(space(i), vec![i], 1, 1, Some(2))).collect(),
         lanes: (0..2).map(|l| lane(l == 0, (0..n).filter(|i| i % 2 == l).collect())).collect(),
         units: vec![],
         rings: vec![],
@@ -194,10 +213,10 @@ fn a_linear_plan_shows_its_fused_group_and_its_transfer_in_the_path_of_the_frame
         "
 14.41 ms a frame: 3 handlers on the gpu, 1 on the cpu, 1 transfer (1.31 ms)
 
-         gpu  pattern0 + invert0   0.10 ms  lane 0  group 0, 1 dispatch    rgba8 1920x1080  source
-         gpu  blur0                1.00 ms  lane 0  group 1, 2 dispatches  rgba8 1920x1080
+         gpu  pattern0 + invert0   0.10 ms   cpu 0.39 ms  lane 0  group 0, 1 dispatch    rgba8 1920x1080  source
+         gpu  blur0                1.00 ms  cpu 14.50 ms  lane 0  group 1, 2 dispatches  rgba8 1920x1080
   <= down ==  gpu->cpu  8.3 MB  ~1.31 ms  blur0.video -> png0.video
-  cpu         png0                12.00 ms  lane 1
+  cpu         png0                12.00 ms             -  lane 1
 
 links    blur0.video -> png0.video  lossless  depth 2  rgba8 1920x1080
 lanes    0 (device): pattern0, invert0, blur0
@@ -217,13 +236,13 @@ fn a_diamond_says_what_feeds_a_row_where_that_is_not_the_row_above() {
         "
 2.41 ms a frame: 5 handlers on the gpu, 2 on the cpu, 1 transfer (45 µs)
 
-  cpu         y4m0                 0.70 ms  lane 0                         rgba8 1920x1080  source
-  cpu         convert0 (inserted)  0.64 ms  lane 1  group 0                rgba8 1920x1080
+  cpu         y4m0                 0.70 ms            -  lane 0                         rgba8 1920x1080  source
+  cpu         convert0 (inserted)  0.64 ms    gpu 31 µs  lane 1  group 0                rgba8 1920x1080
   === up ==>  cpu->gpu  8.3 MB  ~45 µs  convert0.video -> blur0.video, mix0.b  (explicit)
-         gpu  blur0                0.90 ms  lane 2  group 1, 2 dispatches  rgba8 1920x1080
-         gpu  mix0                   80 µs  lane 2  group 2, 1 dispatch    rgba8 1920x1080  <- convert0, blur0
-         gpu  pattern0 + under       49 µs  lane 2  group 3, 1 dispatch    rgba8 1920x1080  source, <- mix0
-         gpu  null0                   0 ms  lane 2
+         gpu  blur0                0.90 ms  cpu 3.60 ms  lane 2  group 1, 2 dispatches  rgba8 1920x1080
+         gpu  mix0                   80 µs            -  lane 2  group 2, 1 dispatch    rgba8 1920x1080  <- convert0, blur0
+         gpu  pattern0 + under       49 µs  cpu 0.12 ms  lane 2  group 3, 1 dispatch    rgba8 1920x1080  source, <- mix0
+         gpu  null0                   0 ms            -  lane 2
 
 links    y4m0.video -> convert0.video   lossless  depth 2  rgba8 1920x1080
          convert0.video -> blur0.video  latest    depth 1  rgba8 1920x1080
@@ -304,14 +323,16 @@ fn json_has_the_promised_keys_and_shapes() {
     assert_eq!(given.difference(&promised).copied().collect::<Vec<_>>(), ["alternatives"]);
     assert_eq!(promised.difference(&given).count(), 0);
     let expected = serde_json::json!({
-        "handlers": {"name": "blur0", "kind": "blur", "space": "gpu", "lane": 0, "group": 1, "inserted": false},
+        "handlers": {"name": "blur0", "kind": "blur", "space": "gpu", "lane": 0, "group": 1, "inserted": false,
+                     "alone_ms": 0.9, "other_ms": 3.6},
         "links": {"from": "blur0.video", "to": "png0.video", "space": "cpu", "format": "rgba8", "size": [1920, 1080],
                   "policy": "lossless", "depth": 2, "from_space": "gpu"},
-        "groups": {"id": 0, "space": "gpu", "handlers": ["pattern0", "invert0"], "dispatches": 1},
+        "groups": {"id": 0, "space": "gpu", "handlers": ["pattern0", "invert0"], "dispatches": 1,
+                   "cost_ms": 0.105, "other_ms": 0.39},
         "lanes": {"id": 1, "handlers": ["png0"], "device": false},
     });
     assert_eq!(json["handlers"][2], expected["handlers"]);
-    assert_eq!(json["handlers"][3]["group"], Value::Null);
+    assert_eq!((&json["handlers"][3]["group"], &json["handlers"][3]["other_ms"]), (&Value::Null, &Value::Null));
     assert_eq!(json["links"][2], expected["links"]);
     assert_eq!(
         json["ramps"],

@@ -23,11 +23,16 @@ const KINDS: [&str; 3] = ["hardware", "software", "any"];
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch on the command line")]
 pub(crate) struct SharedFlags {
     /// Run everything on the CPU; opens no device
-    #[arg(long, conflicts_with_all = ["gpu", "backend", "device", "prefer", "min_memory", "max_load"])]
+    #[arg(long, conflicts_with_all = ["gpu", "require_gpu", "backend", "device", "prefer", "min_memory", "max_load"])]
     pub(crate) cpu: bool,
     /// Run every handler that has a GPU implementation on the GPU
     #[arg(long)]
     pub(crate) gpu: bool,
+    /// Require that every handler between sources and sinks is on the GPU for every frame. Exits with code 3 if no plan
+    /// can do that, and with code 4 if a run did otherwise, as after the device was lost. Sources and sinks may be on the
+    /// CPU
+    #[arg(long)]
+    pub(crate) require_gpu: bool,
     /// Use only this graphics API
     #[arg(long, value_name = "API", value_parser = PossibleValuesParser::new(APIS).map(|word| backend(&word)))]
     pub(crate) backend: Option<Backend>,
@@ -75,7 +80,8 @@ pub(crate) struct SharedFlags {
     #[arg(long, value_name = "F")]
     pub(crate) fps: Option<Rate>,
     /// Exit with code 4 if a frame needs more than this on average, such as submits=1,allocs=0. The average is measured
-    /// over the second half of a run. The option has no effect on a plan. `vramp help run` lists the keys
+    /// over the second half of a run. A plan checks the keys that are known without running. `vramp help run` lists the
+    /// keys
     #[arg(long, value_name = "KEY=N,...", value_parser = Budget::read)]
     pub(crate) budget: Vec<Budget>,
     /// Maximum memory for frames per memory space, such as 256M or cpu=1G,gpu=256M; if no plan fits, frames wait
@@ -93,7 +99,8 @@ pub(crate) struct SharedFlags {
     /// Print only errors on standard error
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print the whole plan and the negotiated memory space of every link on standard error
+    /// Print the whole plan, the negotiated memory space of every link, and after a run the time of every handler on
+    /// standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -8,7 +8,9 @@ mod flags;
 mod memory;
 
 pub(crate) use bench::BenchArgs;
-pub(crate) use budget::{Budget, DROPS};
+pub(crate) use budget::{
+    Budget, CPU_FRAMES, CPU_HANDLERS, DEVICE_LOSSES, DROPS, FPS, LATENCY_MS, OF_DEVICE, WHOLE_RUN,
+};
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use flags::{DeviceWord, SharedFlags};
 pub(crate) use memory::MemoryBudget;
@@ -25,7 +27,7 @@ Exit codes:
     1  the run failed, or a file or device could not be used
     2  the command line or the pipeline is wrong
     3  the pipeline is valid, but cannot be planned with these options or on this machine
-    4  a budget was exceeded or could not be checked
+    4  a budget was exceeded or could not be checked, or a run left the GPU under --require-gpu
     5  a verification found a difference
   130  interrupted; files hold whole frames
 
@@ -66,18 +68,30 @@ Reading a plan:
   A row shows a kernel with the handlers that are fused into it, or a handler without a
   kernel. Rows marked cpu are on the left, rows marked gpu on the right. Every arrow from
   one side to the other is a transfer between the two memories, with its bytes and cost.
+  After the cost of a row comes its cost on the other side, without transfers: `cpu 3.20 ms`,
+  or `-` if a handler of the row has no implementation there or does not fit the device.
+
+Checking a plan:
+  `--budget` compares what is known without running: uploads, downloads, transfers,
+  transfer_bytes, dispatches, submits (with `--batch 1`), cpu_handlers and cpu_frames. Other
+  keys are named in a note; a budget of other keys alone is refused. `--require-gpu` fails
+  with exit code 3 and names every handler between sources and sinks that cannot be on the
+  GPU.
 
 Examples:
   vramp plan 'pattern ! blur ! null'
   vramp plan 'pattern name=p ! blur ! null' --place p=cpu --profile discrete
   vramp plan pipeline.toml --format mermaid
+  vramp plan pipeline.toml --require-gpu --budget transfers=1,submits=1
   echo 'pattern ! null' | vramp plan - --json";
 
 const RUN_HELP: &str = "\
 While it runs:
   A summary of the plan, warnings and progress go to standard error. `-q` prints only
-  errors; `-v` also prints the complete plan and every link. Only a sink with `path=-`, the sink `terminal` and
-  `--json` write to standard output. While `terminal` draws, no progress is shown.
+  errors; `-v` also prints the complete plan and every link, and after the run the time of
+  every handler. Otherwise the slowest handlers are named. Only a sink with `path=-`, the
+  sink `terminal` and `--json` write to standard output. While `terminal` draws, no progress
+  is shown. The last line counts the handlers on the GPU, with the device, and on the CPU.
   `vramp top` shows more. Ctrl-C ends a run cleanly: files hold whole frames, and the
   report is printed. A second Ctrl-C ends the program at once.
 
@@ -105,11 +119,29 @@ Which adapter:
 
 Budgets:
   With `--budget downloads=1,submits=1,allocs=0`, the run ends with exit code 4 if the
-  average per frame, over the second half of the run, exceeds one of the limits. Keys: uploads, downloads, transfer_bytes,
-  dispatches, passes, submits, bind_groups, gpu_allocs, heap_allocs, foreign_allocs,
-  frame_copies, compiles_after_first_frame, replans, max_in_flight, transfers (uploads
-  and downloads), allocs (gpu_allocs and heap_allocs), and drops. The average of drops is
-  over the whole run.
+  average per frame, over the second half of the run, exceeds one of the limits. Keys:
+  uploads, downloads, transfer_bytes, dispatches, passes, submits, bind_groups, gpu_allocs,
+  heap_allocs, foreign_allocs, frame_copies, compiles_after_first_frame, replans,
+  max_in_flight, transfers (uploads and downloads), and allocs (gpu_allocs and heap_allocs).
+  These keys are over the whole run:
+    drops          dropped frames, per frame of the sources
+    cpu_handlers   handlers between sources and sinks that ran on the CPU; a count
+    cpu_frames     frames that such a handler computed on the CPU, per frame: from 0 to 1
+    device_losses  how often the device was lost; a count
+    fps            frames per second: at least this many
+    latency_ms     latency of 99 % of the frames in milliseconds: at most this much
+  Counters of the device (uploads, downloads, transfers, transfer_bytes, submits, dispatches,
+  passes, bind_groups, gpu_allocs) are 0 if the device does nothing. A budget that names one
+  of them therefore also ends with exit code 4 if no frame was on the device, or if frames
+  were computed on the CPU after the device was lost. With `--cpu` it does not.
+
+Staying on the GPU:
+  With `--require-gpu`, every handler between sources and sinks is on the GPU for every
+  frame, even if the CPU is cheaper. That includes converters that the planner inserts.
+  Sources and sinks may be on either side. If a handler cannot be on the GPU, the run does
+  not start, and the error names every such handler with the reason (exit code 3). If the
+  device is lost during the run, the run continues as `--on-loss` says and then ends with
+  exit code 4, even if the device could be opened again, because frames were lost with it.
 
 Timing:
   Kernel times in the report are measured for a sample of submits. If the clock of the
@@ -152,6 +184,7 @@ Examples:
   vramp run 'y4m path=- ! blur ! y4m path=-' < in.y4m > out.y4m
   vramp run 'pattern size=1920x1080 ! markers ! null' --seconds 5 --json
   vramp run pipeline.toml --gpu --budget downloads=0,allocs=0
+  vramp run pipeline.toml --require-gpu --budget fps=60,latency_ms=40
   vramp run pipeline.toml --fps 60 --seconds 5 --trace run.json
   vramp run pipeline.toml --verify --frames 30";
 

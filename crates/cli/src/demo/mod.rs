@@ -76,7 +76,12 @@ pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> 
     let graph = graph(registry, LARGEST, HandlerSpec::new("null"), None)?;
     let plan = request::on_this_machine(&args.flags, &graph, registry)?.plan()?;
     page_of(args, &plan, &runs)?;
-    let broken = runs.iter().map(|ran| check_budget(&args.flags, &ran.report));
+    // Runs on the CPU are intended here, unless there is no other run.
+    let on_device = runs.iter().any(|ran| ran.place == Space::Gpu);
+    let broken = runs.iter().map(|ran| {
+        let intended = ran.place == Space::Cpu && on_device;
+        check_budget(&SharedFlags { cpu: args.flags.cpu || intended, ..args.flags.clone() }, &ran.report)
+    });
     broken.collect()
 }
 
@@ -85,7 +90,7 @@ fn spaces(flags: &SharedFlags) -> Vec<Space> {
     if flags.cpu {
         return vec![Space::Cpu];
     }
-    if flags.gpu || flags.backend.is_some() || flags.device.is_some() {
+    if flags.gpu || flags.require_gpu || flags.backend.is_some() || flags.device.is_some() {
         return vec![Space::Gpu];
     }
     let adapters = machine::known_adapters().unwrap_or_else(machine::list_adapters);
@@ -125,7 +130,7 @@ fn measure(
         builder = builder.trace(trace);
     }
     let mut pipeline = match builder.build() {
-        Err(Error::NoDevice(why)) if !flags.gpu => {
+        Err(Error::NoDevice(why)) if !flags.gpu && !flags.require_gpu => {
             if !flags.quiet {
                 page::warning(&format!("{why}; the demo continues without a device"));
             }

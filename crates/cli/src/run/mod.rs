@@ -11,7 +11,7 @@ mod streams;
 mod verify;
 mod words;
 
-pub(crate) use budget::check as check_budget;
+pub(crate) use budget::{check as check_budget, check_plan as check_plan_budget, refuse_unplanned};
 pub(crate) use event_log::EventLog;
 pub(crate) use live::{Live, Total};
 pub(crate) use streams::Streams;
@@ -34,7 +34,7 @@ use crate::interrupt::Interrupts;
 use crate::trace::TraceFile;
 use crate::{page, plan, request};
 
-use words::{leaks, memory_used, plan_line, summary};
+use words::{leaks, memory_used, plan_line, slowest, summary, time_table};
 
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
     let interrupts = Interrupts::listen()?;
@@ -61,6 +61,11 @@ fn play(
         if args.trace.is_some() {
             return Err(CliError::Wrong(anyhow!(
                 "--trace: --verify compares instead of running; remove one of the two"
+            )));
+        }
+        if flags.require_gpu {
+            return Err(CliError::Wrong(anyhow!(
+                "--require-gpu: --verify also runs every handler on the CPU, to compare; remove one of the two"
             )));
         }
         return verify::run(args, spec, graph, registry);
@@ -160,6 +165,10 @@ pub(crate) fn conclude(
             page::warning(&leak);
         }
         page::words(&memory_used(&report.memory));
+        let times = if args.flags.verbose { time_table(&report.units) } else { slowest(&report.units) };
+        for line in times {
+            page::words(&line);
+        }
         page::words(&summary(&report));
     }
     // Printed even if quiet, because no other message says where the frames are.

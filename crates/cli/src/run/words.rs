@@ -4,7 +4,7 @@ use vramp::Pipeline;
 use vramp::gpu::Device;
 use vramp::plan::{Plan, Space, bytes_in_words};
 use vramp::runtime::Report;
-use vramp::runtime::observe::{Dropped, Leak, MemoryUse};
+use vramp::runtime::observe::{Dropped, Leak, MemoryUse, Placement, UnitTime};
 
 /// Lines about the plan, its memory and its device.
 pub(super) fn plan_line(pipeline: &Pipeline) -> String {
@@ -114,7 +114,7 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
 
 /// The result of a run.
 pub(super) fn summary(report: &Report) -> String {
-    let Report { frames, seconds, fps, backend, .. } = report;
+    let Report { frames, seconds, fps, .. } = report;
     let mut parts = vec![match frames {
         0 => format!("no frame arrived in {seconds:.2} s"),
         1 => format!("1 frame in {seconds:.2} s"),
@@ -127,8 +127,57 @@ pub(super) fn summary(report: &Report) -> String {
     if report.failed > 0 {
         parts.push(format!("{} failed", report.failed));
     }
-    parts.push(if backend == "cpu" { "on the cpu".to_owned() } else { format!("on {} ({backend})", report.device) });
+    parts.push(sides(report));
+    let Placement { device_losses, moved_frames, .. } = report.placement;
+    if device_losses > 0 {
+        let lost = format!("the device was lost {}", times(device_losses));
+        parts.push(format!("{lost}, and {} computed on the cpu instead", counted(moved_frames as usize, "frame")));
+    }
     parts.join("; ")
+}
+
+/// How many handlers ran on each side, with the device.
+fn sides(report: &Report) -> String {
+    let on = |space: Space| report.handlers.iter().filter(|handler| handler.space == space).count();
+    let Report { device, backend, .. } = report;
+    match (on(Space::Gpu), on(Space::Cpu)) {
+        (0, cpu) => format!("no handler on the gpu, {cpu} on the cpu"),
+        (gpu, 0) => format!("{} on the gpu ({device}, {backend}), none on the cpu", counted(gpu, "handler")),
+        (gpu, cpu) => format!("{} on the gpu ({device}, {backend}), {cpu} on the cpu", counted(gpu, "handler")),
+    }
+}
+
+/// The slowest units and their shares, in one line; no line if no time is known.
+pub(super) fn slowest(units: &[UnitTime]) -> Vec<String> {
+    const MOST: usize = 3;
+    let one = |unit: &UnitTime| {
+        format!("{} {} ({} a frame on the {})", unit.name, percent(unit.share), short_time(unit.mean_us), unit.space)
+    };
+    let shown: Vec<String> = units.iter().take(MOST).map(one).collect();
+    if shown.is_empty() { Vec::new() } else { vec![format!("slowest: {}", shown.join(", "))] }
+}
+
+/// The times of all units as a table.
+pub(super) fn time_table(units: &[UnitTime]) -> Vec<String> {
+    let row = |unit: &UnitTime| {
+        let UnitTime { name, space, calls, mean_us, share, .. } = unit;
+        format!("{:>6}  {:>10}  {calls:>8}  {space:5}  {name}", percent(*share), short_time(*mean_us))
+    };
+    let head = "  time   per frame    frames  space  handlers".to_owned();
+    if units.is_empty() { Vec::new() } else { [head].into_iter().chain(units.iter().map(row)).collect() }
+}
+
+fn percent(share: f64) -> String {
+    if share > 0.0 && share < 0.01 { "<1 %".to_owned() } else { format!("{:.0} %", share * 100.0) }
+}
+
+/// Microseconds as milliseconds, or as microseconds below 0.1 ms.
+fn short_time(us: f64) -> String {
+    match us {
+        ..9.95 => format!("{us:.1} µs"),
+        9.95..99.5 => format!("{us:.0} µs"),
+        _ => format!("{:.2} ms", us / 1e3),
+    }
 }
 
 /// The number of lost frames, and the number of frames that were left over when their consumer ended.

@@ -490,6 +490,11 @@ impl Entry {
             .collect()
     }
 
+    /// True if the handler is neither a source nor a sink.
+    pub fn is_between_ends(&self) -> bool {
+        !self.inputs.is_empty() && !self.outputs.is_empty()
+    }
+
     /// True if the handler has an implementation for this space.
     pub fn offers(&self, space: Space) -> bool {
         self.spaces.contains(&space)

@@ -40,7 +40,7 @@ pub(super) struct Advice<'a> {
 /// A change that may avoid a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
-    /// Dropping `--cpu` or `--gpu`.
+    /// Dropping `--cpu`, `--gpu` or `--require-gpu`.
     Order,
     /// Allowing these handlers to run in any space.
     Free(Vec<usize>),
@@ -140,7 +140,8 @@ impl Advice<'_> {
     fn changes(&self, behind: &[usize], before: &[usize]) -> Vec<Change> {
         let mut changes = Vec::new();
         for side in [behind, before] {
-            let ordered = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, r)| matches!(r, Reason::Only(_)));
+            let by_option = |reason: &Reason| matches!(reason, Reason::Only(_) | Reason::Required);
+            let ordered = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, reason)| by_option(reason));
             if side.iter().any(ordered) {
                 changes.push(Change::Order);
             }
@@ -166,7 +167,8 @@ impl Advice<'_> {
         self.profile.gpu.as_ref()?;
         let allowed = match change {
             Change::Order => {
-                allow(self.net, self.profile, &Orders { only: None, pins: self.orders.pins.clone() }).ok()?
+                let orders = Orders { pins: self.orders.pins.clone(), ..Orders::default() };
+                allow(self.net, self.profile, &orders).ok()?
             }
             Change::Free(freed) => {
                 // If a handler is pinned, its pin is dropped, and the handler may run wherever the other options allow.
@@ -216,10 +218,12 @@ impl Advice<'_> {
     }
 
     fn remedy(&self, change: &Change) -> String {
-        let freed = match (change, self.orders.only) {
-            (Change::Free(freed), _) => freed,
-            (Change::Order, Some(only)) => return format!("dropping --{only}"),
-            (Change::Order, None) => return "dropping --cpu or --gpu".to_owned(),
+        let freed = match (change, self.orders.only, self.orders.require_gpu) {
+            (Change::Free(freed), ..) => freed,
+            (Change::Order, Some(only), false) => return format!("dropping --{only}"),
+            (Change::Order, Some(only), true) => return format!("dropping --{only} and --require-gpu"),
+            (Change::Order, None, true) => return "dropping --require-gpu".to_owned(),
+            (Change::Order, None, false) => return "dropping --cpu or --gpu".to_owned(),
         };
         let one = |at: &usize| {
             let (name, here) = (&self.net.nodes[*at].name, self.spaces[*at]);

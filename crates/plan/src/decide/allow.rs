@@ -1,7 +1,7 @@
 //! Step 4: determines the spaces in which each node may run, and a reason for each excluded space.
 //!
-//! An entry's implementations, pins, `--cpu`, `--gpu`, a missing device and the limits of the device narrow the set of
-//! spaces.
+//! An entry's implementations, pins, `--cpu`, `--gpu`, `--require-gpu`, a missing device and the limits of the device
+//! narrow the set of spaces.
 //!
 //! Invariant: if no space is left for a node, the error names the reason for each excluded space.
 
@@ -11,7 +11,7 @@ use crate::catalog::nearest;
 use crate::profile::{Limits, Profile};
 use crate::words::{Space, SpaceSet};
 
-use super::explain::NoPlan;
+use super::explain::{NoPlan, OffDevice};
 use super::net::Net;
 
 /// The spaces in which a node may run.
@@ -29,6 +29,8 @@ pub(super) enum Reason {
     Pinned(Space),
     /// `--cpu` or `--gpu` names the other space.
     Only(Space),
+    /// `--require-gpu` confines the node to the GPU.
+    Required,
     NoDevice(String),
     /// The node exceeds a limit of the device.
     Limit(String),
@@ -39,6 +41,7 @@ impl Reason {
         match self {
             Reason::Pinned(space) => format!("--place pins it to the {space}"),
             Reason::Only(space) => format!("--{space} keeps it on the {space}"),
+            Reason::Required => "--require-gpu keeps it on the gpu".to_owned(),
             Reason::NoDevice(profile) => format!("profile {profile} has no device"),
             Reason::Limit(limit) => limit.clone(),
         }
@@ -53,6 +56,13 @@ impl Allowed {
         }
     }
 
+    /// Whether the node could run in this space if no option forbade it: the entry has an implementation, there is a
+    /// device, and the node fits the device.
+    pub fn is_able(&self, offered: SpaceSet, space: Space) -> bool {
+        let impossible = |reason: &Reason| matches!(reason, Reason::NoDevice(_) | Reason::Limit(_));
+        offered.contains(space) && !self.reasons.iter().any(|(taken, reason)| *taken == space && impossible(reason))
+    }
+
     /// The reason the node is confined to these spaces; `None` if its entry offers no other space.
     pub fn why_not(&self, left: SpaceSet) -> Option<String> {
         self.reasons.iter().find(|(space, _)| !left.contains(*space)).map(|(_, reason)| reason.words())
@@ -64,6 +74,7 @@ impl Allowed {
 pub(super) struct Orders {
     pub only: Option<Space>,
     pub pins: BTreeMap<String, Space>,
+    pub require_gpu: bool,
 }
 
 pub(super) fn allow(net: &Net<'_>, profile: &Profile, orders: &Orders) -> Result<Vec<Allowed>, NoPlan> {
@@ -76,10 +87,51 @@ pub(super) fn allow(net: &Net<'_>, profile: &Profile, orders: &Orders) -> Result
             return Err(NoPlan::UnknownPin { name: name.clone(), nearest });
         }
     }
+    if orders.require_gpu {
+        check_required(net, profile, orders)?;
+    }
     (0..net.nodes.len()).map(|node| one(net, profile, orders, node)).collect()
 }
 
-fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<Allowed, NoPlan> {
+/// Checks that every node between sources and sinks may run on the device.
+fn check_required(net: &Net<'_>, profile: &Profile, orders: &Orders) -> Result<(), NoPlan> {
+    let between: Vec<usize> = (0..net.nodes.len()).filter(|at| net.nodes[*at].entry.is_between_ends()).collect();
+    if between.is_empty() {
+        return Err(NoPlan::NothingBetween);
+    }
+    let off = |at: &usize| {
+        let allowed = narrowed(net, profile, orders, *at);
+        (!allowed.spaces.contains(Space::Gpu)).then(|| off_device(net, &allowed, *at))
+    };
+    let handlers: Vec<OffDevice> = between.iter().filter_map(off).collect();
+    if handlers.is_empty() { Ok(()) } else { Err(NoPlan::OffDevice { handlers, between: between.len() }) }
+}
+
+fn off_device(net: &Net<'_>, allowed: &Allowed, at: usize) -> OffDevice {
+    let node = &net.nodes[at];
+    let name = &node.name;
+    let reason = allowed.reasons.iter().find(|(space, _)| *space == Space::Gpu).map(|(_, reason)| reason);
+    let (because, fix) = match reason {
+        None if node.inserted => (
+            "the planner inserted it, and it has no GPU implementation".to_owned(),
+            format!("make the handlers around {name} agree on a format"),
+        ),
+        None => ("it has no GPU implementation".to_owned(), format!("replace {name}")),
+        Some(reason) => {
+            let fix = match reason {
+                Reason::Pinned(space) => format!("drop --place {name}={space}"),
+                Reason::Only(space) => format!("drop --{space}"),
+                Reason::Limit(_) => format!("use smaller frames or fewer inputs for {name}"),
+                Reason::NoDevice(_) | Reason::Required => "use a machine or a profile with a device".to_owned(),
+            };
+            (reason.words(), fix)
+        }
+    };
+    OffDevice { handler: name.clone(), because, fix }
+}
+
+/// The spaces that are left for a node, possibly none.
+fn narrowed(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Allowed {
     let node = &net.nodes[at];
     let mut allowed = Allowed { spaces: net.offered(at), reasons: Vec::new() };
     match &profile.gpu {
@@ -108,6 +160,15 @@ fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<A
         }
         _ => {}
     }
+    if orders.require_gpu && node.entry.is_between_ends() && allowed.spaces.contains(Space::Gpu) {
+        allowed.take(Space::Cpu, Reason::Required);
+    }
+    allowed
+}
+
+fn one(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> Result<Allowed, NoPlan> {
+    let node = &net.nodes[at];
+    let allowed = narrowed(net, profile, orders, at);
     if !allowed.spaces.is_empty() {
         return Ok(allowed);
     }

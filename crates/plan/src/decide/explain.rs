@@ -58,6 +58,31 @@ impl fmt::Display for Conflict {
     }
 }
 
+/// A handler that cannot run on the device, although `--require-gpu` demands it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffDevice {
+    pub handler: String,
+    pub because: String,
+    /// The edit that lets the handler run on the device.
+    pub fix: String,
+}
+
+fn off_device_words(handlers: &[OffDevice], between: usize) -> String {
+    let count = match (handlers.len(), between) {
+        (1, 1) => "the only handler between sources and sinks".to_owned(),
+        (count, all) => format!("{count} of the {all} handlers between sources and sinks"),
+    };
+    let lines: Vec<String> = handlers.iter().map(|off| format!("  {}: {}", off.handler, off.because)).collect();
+    let mut fixes: Vec<&str> = Vec::new();
+    for off in handlers {
+        if !fixes.contains(&off.fix.as_str()) {
+            fixes.push(&off.fix);
+        }
+    }
+    let (lines, fixes) = (lines.join("\n"), fixes.join(", "));
+    format!("--require-gpu: {count} cannot be on the device\n{lines}\nhelp: {fixes}; or drop --require-gpu")
+}
+
 /// The reason a graph has no plan.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
@@ -75,6 +100,19 @@ pub enum NoPlan {
     /// `--gpu` was given and there is no device.
     #[error("--gpu needs a device, but profile {profile} has none\nhelp: drop --gpu, or give a profile with a device")]
     NoDevice { profile: String },
+    /// `--require-gpu` was given and these handlers cannot run on the device.
+    #[error("{}", off_device_words(handlers, *between))]
+    OffDevice {
+        handlers: Vec<OffDevice>,
+        /// The number of all handlers between sources and sinks.
+        between: usize,
+    },
+    /// `--require-gpu` was given and the graph has only sources and sinks.
+    #[error(
+        "--require-gpu: the pipeline has no handler between its sources and sinks, so there is nothing to require\n\
+         help: drop --require-gpu, or add a handler; --gpu also puts sources and sinks on the device"
+    )]
+    NothingBetween,
     /// A pin names a handler that does not exist.
     #[error(
         "--place {name}: no handler has this name\nhelp: {}",
@@ -113,6 +151,10 @@ impl NoPlan {
             NoPlan::Shape { handler, .. } | NoPlan::Nowhere { handler, .. } | NoPlan::Cost { handler, .. } => {
                 Some(handler)
             }
+            NoPlan::OffDevice { handlers, .. } => match &handlers[..] {
+                [one] => Some(&one.handler),
+                _ => None,
+            },
             _ => None,
         }
     }

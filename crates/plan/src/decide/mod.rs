@@ -45,9 +45,9 @@ use crate::profile::Profile;
 use crate::words::{Space, SpaceSet};
 
 use advise::Advice;
-use allow::Orders;
+use allow::{Allowed, Orders};
 use cost::{CostOptions, Costs, Model};
-pub use explain::{Claim, Conflict, NoPlan};
+pub use explain::{Claim, Conflict, NoPlan, OffDevice};
 use layout::{UnitLayout, lay_out};
 use memory::{Budgets, InFlight};
 use net::Net;
@@ -79,7 +79,7 @@ impl Plan {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide(graph: &Graph, profile: &Profile, options: &RunOptions) -> Result<Plan, NoPlan> {
-        let orders = Orders { only: options.only, pins: options.pins.clone() };
+        let orders = Orders { only: options.only, pins: options.pins.clone(), require_gpu: options.require_gpu };
         let budgets =
             Budgets { cpu_bytes: options.cpu_memory_bytes, gpu_bytes: options.gpu_memory_bytes, waiting: false };
         Planner { graph, profile, options, orders, budgets }.decide()
@@ -175,12 +175,13 @@ impl Planner<'_> {
         let is_device = |lane: &Vec<usize>| spaces[lane[0]] == Space::Gpu;
         let Wiring { units, rings, rings_of, segments } =
             wiring::wire(&net, &layout, &lanes, lanes.nodes.iter().position(is_device));
+        let elsewhere = Elsewhere { net: &net, costs: &costs, allowed: &allowed, layout: &layout, spaces: &spaces };
         let made = lanes.nodes.iter().zip(segments);
         Ok(Plan {
-            handlers: handlers(&net, &spaces, &layout, &lanes.lane_of),
+            handlers: handlers(&net, &spaces, &layout, &lanes.lane_of, &elsewhere),
             links: links(&net, &tagged, &spaces, &layout, &lanes.depth, rings_of),
             transfers: transfers(&net, &layout),
-            groups: groups(&layout),
+            groups: groups(&layout, &elsewhere),
             lanes: made
                 .map(|(nodes, segments)| PlannedLane { device: is_device(nodes), handlers: nodes.clone(), segments })
                 .collect(),
@@ -226,7 +227,45 @@ fn busiest_lane(net: &Net<'_>, spaces: &[Space], layout: &UnitLayout, lane_of: &
     lanes.into_iter().max().unwrap_or(0)
 }
 
-fn handlers(net: &Net<'_>, spaces: &[Space], layout: &UnitLayout, lane_of: &[usize]) -> Vec<PlannedHandler> {
+/// Costs in the space in which a handler or a group does not run.
+struct Elsewhere<'a> {
+    net: &'a Net<'a>,
+    costs: &'a Costs,
+    allowed: &'a [Allowed],
+    layout: &'a UnitLayout,
+    spaces: &'a [Space],
+}
+
+impl Elsewhere<'_> {
+    /// The cost of a node on its own in a space; `None` if the node cannot run there.
+    fn alone_ns(&self, at: usize, space: Space) -> Option<u64> {
+        let able = self.allowed[at].is_able(self.net.offered(at), space);
+        (able && self.net.nodes[at].entry.transfer.is_none())
+            .then(|| self.costs.compute[at].of(space) + self.costs.pass[at].of(space))
+    }
+
+    fn other_ns(&self, at: usize) -> Option<u64> {
+        self.alone_ns(at, self.spaces[at].other())
+    }
+
+    /// The cost of a group in the other space, less what fusing the same wires saves there.
+    fn group_ns(&self, group: &layout::LayoutGroup) -> Option<u64> {
+        let other = group.space.other();
+        group.nodes.iter().try_fold(0u64, |sum, at| {
+            let joins = |wire: &usize| self.layout.group_of[self.net.wires[*wire].from] == self.layout.group_of[*at];
+            let saved = self.net.lead_wire(*at).filter(joins).map_or(0, |wire| self.costs.spared(wire).of(other));
+            Some((sum + self.alone_ns(*at, other)?).saturating_sub(saved))
+        })
+    }
+}
+
+fn handlers(
+    net: &Net<'_>,
+    spaces: &[Space],
+    layout: &UnitLayout,
+    lane_of: &[usize],
+    elsewhere: &Elsewhere<'_>,
+) -> Vec<PlannedHandler> {
     let one = |(at, node): (usize, &net::NetNode<'_>)| PlannedHandler {
         name: node.name.clone(),
         entry: node.entry,
@@ -237,6 +276,8 @@ fn handlers(net: &Net<'_>, spaces: &[Space], layout: &UnitLayout, lane_of: &[usi
         lane: lane_of[at],
         group: layout.group_of[at],
         cost_ns: layout.compute[at],
+        alone_ns: elsewhere.alone_ns(at, spaces[at]).unwrap_or(0),
+        other_ns: elsewhere.other_ns(at),
         small_bytes: if spaces[at] == Space::Gpu { net.small_bytes(at) } else { 0 },
     };
     net.nodes.iter().enumerate().map(one).collect()
@@ -283,12 +324,13 @@ fn transfers(net: &Net<'_>, layout: &UnitLayout) -> Vec<Transfer> {
     layout.transfers.iter().map(one).collect()
 }
 
-fn groups(layout: &UnitLayout) -> Vec<FusionGroup> {
+fn groups(layout: &UnitLayout, elsewhere: &Elsewhere<'_>) -> Vec<FusionGroup> {
     let one = |group: &layout::LayoutGroup| FusionGroup {
         space: group.space,
         handlers: group.nodes.clone(),
         dispatches: group.dispatches,
         pass_ns: group.pass_ns,
+        other_ns: elsewhere.group_ns(group),
     };
     layout.groups.iter().map(one).collect()
 }

@@ -42,6 +42,9 @@ struct HandlerJson<'a> {
     lane: usize,
     group: Option<usize>,
     inserted: bool,
+    /// The cost of the handler on its own, in its space and in the other space.
+    alone_ms: f64,
+    other_ms: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -72,6 +75,9 @@ struct GroupJson<'a> {
     space: Space,
     handlers: Vec<&'a str>,
     dispatches: u32,
+    cost_ms: f64,
+    /// The cost of the whole group in the other space.
+    other_ms: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -101,7 +107,17 @@ impl<'a> PlanJson<'a> {
             links: plan.links.iter().map(|link| LinkJson::of(plan, link)).collect(),
             transfers: plan.transfers.iter().map(|transfer| TransferJson::of(plan, transfer)).collect(),
             groups: (plan.groups.iter().enumerate())
-                .map(|(id, g)| GroupJson { id, space: g.space, handlers: names(&g.handlers), dispatches: g.dispatches })
+                .map(|(id, g)| GroupJson {
+                    id,
+                    space: g.space,
+                    handlers: names(&g.handlers),
+                    dispatches: g.dispatches,
+                    cost_ms: ms(g
+                        .handlers
+                        .iter()
+                        .fold(g.pass_ns, |sum, h| sum.saturating_add(plan.handlers[*h].cost_ns))),
+                    other_ms: g.other_ns.map(ms),
+                })
                 .collect(),
             lanes: (plan.lanes.iter().enumerate())
                 .map(|(id, l)| LaneJson { id, handlers: names(&l.handlers), device: l.device })
@@ -122,8 +138,17 @@ impl<'a> PlanJson<'a> {
 
 impl<'a> HandlerJson<'a> {
     fn of(handler: &'a plan::PlannedHandler) -> HandlerJson<'a> {
-        let plan::PlannedHandler { name, entry, space, lane, group, inserted, .. } = handler;
-        HandlerJson { name, kind: entry.name, space: *space, lane: *lane, group: *group, inserted: *inserted }
+        let plan::PlannedHandler { name, entry, space, lane, group, inserted, alone_ns, other_ns, .. } = handler;
+        HandlerJson {
+            name,
+            kind: entry.name,
+            space: *space,
+            lane: *lane,
+            group: *group,
+            inserted: *inserted,
+            alone_ms: ms(*alone_ns),
+            other_ms: other_ns.map(ms),
+        }
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct PlanRow<'a> {
     pub(super) group: Option<usize>,
     /// Cost per frame, including the pass over memory.
     pub(super) cost_ns: u64,
+    /// The same cost in the other space; `None` if a handler of the row cannot run there.
+    pub(super) other_ns: Option<u64>,
     /// The row's output, if there is one.
     pub(super) out: Option<&'a Content>,
     /// The handlers of other rows that feed this row, in order.
@@ -40,6 +42,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
         let handlers = members.map_or_else(|| vec![h], <[usize]>::to_vec);
         let pass_ns = handler.group.map_or(0, |g| plan.groups[g].pass_ns);
         let cost_ns = handlers.iter().fold(pass_ns, |sum, m| sum.saturating_add(plan.handlers[*m].cost_ns));
+        let other_ns = handler.group.map_or(handler.other_ns, |g| plan.groups[g].other_ns);
         for member in &handlers {
             row_of[*member] = rows.len();
         }
@@ -48,6 +51,7 @@ pub(super) fn rows(plan: &Plan) -> Vec<PlanRow<'_>> {
             space: handler.space,
             group: handler.group,
             cost_ns,
+            other_ns,
             out: None,
             fed_by: BTreeSet::new(),
             follows: true,

@@ -60,9 +60,9 @@ impl TextPage {
     fn path(&mut self, plan: &Plan) {
         let rows = rows(plan);
         let names: Vec<Vec<String>> = rows.iter().map(|row| wrapped_names(plan, row)).collect();
-        let cells: Vec<[String; 5]> = rows.iter().map(|row| cells(plan, row)).collect();
+        let cells: Vec<[String; 6]> = rows.iter().map(|row| cells(plan, row)).collect();
         let name_width = names.iter().flatten().map(|n| width(n)).max().unwrap_or(0).min(NAMES_WIDTH);
-        let widths: [usize; 5] = std::array::from_fn(|i| cells.iter().map(|c| width(&c[i])).max().unwrap_or(0));
+        let widths: [usize; 6] = std::array::from_fn(|i| cells.iter().map(|c| width(&c[i])).max().unwrap_or(0));
         for ((row, names), cells) in rows.iter().zip(&names).zip(&cells) {
             for transfer in &row.transfers {
                 self.transfer(plan, &plan.transfers[*transfer]);
@@ -73,7 +73,7 @@ impl TextPage {
             };
             let mut line = format!("  {gutter}  {:name_width$}", names[0]);
             for (i, (cell, width)) in cells.iter().zip(widths).enumerate() {
-                let (left, right) = if i == 0 { (width, 0) } else { (0, width) };
+                let (left, right) = if i < 2 { (width, 0) } else { (0, width) };
                 if width > 0 {
                     let padded =
                         format!("  {cell:>left$}{:right$}", "", right = right.saturating_sub(self::width(cell)));
@@ -191,8 +191,8 @@ fn wrapped_names(plan: &Plan, row: &PlanRow<'_>) -> Vec<String> {
     lines
 }
 
-/// The cells after the names: time, lane, fusion group, output, inputs.
-fn cells(plan: &Plan, row: &PlanRow<'_>) -> [String; 5] {
+/// The cells after the names: time, time in the other space, lane, fusion group, output, inputs.
+fn cells(plan: &Plan, row: &PlanRow<'_>) -> [String; 6] {
     let lane = row.handlers.first().map_or(0, |h| plan.handlers[*h].lane);
     let kernel = match row.group.map(|g| (g, plan.groups[g].dispatches)) {
         Some((g, 0)) => format!("group {g}"),
@@ -208,7 +208,8 @@ fn cells(plan: &Plan, row: &PlanRow<'_>) -> [String; 5] {
         (false, _, false) => format!("<- {}", feeders()),
     };
     let out = row.out.map(ToString::to_string).unwrap_or_default();
-    [time(row.cost_ns), format!("lane {lane}"), kernel, out, inputs]
+    let other = row.other_ns.map_or_else(|| "-".to_owned(), |ns| format!("{} {}", row.space.other(), time(ns)));
+    [time(row.cost_ns), other, format!("lane {lane}"), kernel, out, inputs]
 }
 
 fn label(word: &str) -> String {

@@ -137,10 +137,12 @@ impl WatchedEngine {
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
             recoveries: self.device_history.recoveries(),
+            placement: self.placement(),
             partial_files: Vec::new(),
             memory: self.memory(measured),
             groups: self.groups(),
             handlers: self.handlers(),
+            units: self.unit_times(),
             links,
         }
     }
@@ -284,8 +286,10 @@ impl WatchedEngine {
     }
 
     fn groups(&self) -> Vec<GroupTime> {
-        let mut groups: Vec<GroupTime> =
-            self.nodes.iter().filter_map(|node| Some(GroupTime { id: node.group?, p50_us: us(time(node)) })).collect();
+        let group = |node: &WatchedNode| {
+            Some(GroupTime { id: node.group?, handlers: node.names.clone(), p50_us: us(time(node)) })
+        };
+        let mut groups: Vec<GroupTime> = self.nodes.iter().filter_map(group).collect();
         groups.sort_by_key(|group| group.id);
         groups
     }
@@ -298,7 +302,10 @@ impl WatchedEngine {
                 let counts = node.stats.counts_of(at);
                 HandlerTime {
                     name: name.clone(),
+                    space: node.space,
+                    between: node.between[at],
                     calls: counts.taken,
+                    cpu_calls: node.stats.on_host().min(counts.taken),
                     errors: counts.failed,
                     lost: counts.lost,
                     emitted: counts.emitted,

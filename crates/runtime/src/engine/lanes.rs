@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vramp_gpu::{Device, Player, Timed};
-use vramp_plan::{Policy, Rate, Unit};
+use vramp_plan::{Policy, Rate, Space, Unit};
 
 use crate::device::lane_player::LanePlayer;
 use crate::device::times::DeviceTimes;
@@ -99,12 +99,15 @@ impl LaneAssembly<'_> {
         self.made.watched_at[unit] = self.made.watched.len();
         self.made.watched.push(WatchedNode {
             names: own.handlers.iter().map(|at| plan.handlers[*at].name.clone()).collect(),
+            between: own.handlers.iter().map(|at| plan.handlers[*at].is_between_ends()).collect(),
+            space: if plan.lanes[lane].device { Space::Gpu } else { Space::Cpu },
             group,
             lane,
             position,
             sink: node.is_sink(),
             source: node.is_source(),
             inserted: own.is_inserted(),
+            direction: own.transfer.map(|transfer| plan.transfers[transfer].direction),
             on_device: plan.lanes[lane].device && (group.is_some() || own.transfer.is_some()),
             stats: Arc::clone(node.stats()),
         });

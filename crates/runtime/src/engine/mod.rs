@@ -36,6 +36,7 @@ mod run;
 mod snapshot;
 mod stopper;
 mod watch;
+mod where_it_ran;
 mod wiring;
 
 pub use crate::lane::Reopen;

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp_gpu::Device;
+use vramp_plan::Space;
+use vramp_plan::catalog::TransferDirection;
 
 use crate::device::history::DeviceHistory;
 use crate::frame::Frame;
@@ -63,6 +65,10 @@ pub(super) struct WatchedEngine {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct WatchedNode {
     pub(super) names: Vec<String>,
+    /// For each name: true if the handler is neither a source nor a sink.
+    pub(super) between: Vec<bool>,
+    /// The space in which the plan placed the node.
+    pub(super) space: Space,
     pub(super) group: Option<usize>,
     pub(super) lane: usize,
     pub(super) position: usize,
@@ -70,6 +76,8 @@ pub(super) struct WatchedNode {
     pub(super) source: bool,
     /// True for a transfer that the planner inserted. Frames that the transfer holds are counted on its links.
     pub(super) inserted: bool,
+    /// The direction of a transfer, inserted or written by the user.
+    pub(super) direction: Option<TransferDirection>,
     /// True if all work of the node runs on the device.
     pub(super) on_device: bool,
     pub(super) stats: Arc<NodeStats>,

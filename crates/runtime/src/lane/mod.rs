@@ -456,6 +456,9 @@ fn fire_all(
             at = now();
         }
         let fired = node.fire(at, context);
+        if node.taken() != before && context.device_context().is_none() {
+            node.stats().took_on_host(node.taken() - before);
+        }
         after(at_node, node.last_number(), context);
         fresh = false;
         if measured && node.taken() != before {

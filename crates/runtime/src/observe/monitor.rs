@@ -144,6 +144,8 @@ pub struct NodeStats {
     lost: AtomicU64,
     held: AtomicU64,
     repeats: AtomicU64,
+    /// Frames that the node took while its lane had no device.
+    on_host: AtomicU64,
     /// For a fused node, by member: the frames that were filtered or failed in that member.
     members: Box<[MemberStats]>,
 }
@@ -181,6 +183,17 @@ impl NodeStats {
     pub(crate) fn of(members: usize) -> NodeStats {
         let members = if members > 1 { (0..members).map(|_| MemberStats::default()).collect() } else { Box::default() };
         NodeStats { members, ..NodeStats::default() }
+    }
+
+    /// Counts frames that the node took while its lane had no device.
+    pub(crate) fn took_on_host(&self, frames: u64) {
+        bump(&self.on_host, frames);
+    }
+
+    /// Frames that the node took while its lane had no device: all frames of a host lane, and the frames after a device
+    /// loss in the device lane.
+    pub fn on_host(&self) -> u64 {
+        self.on_host.load(Ordering::Relaxed)
     }
 
     pub(crate) fn failed_in(&self, member: usize) {

@@ -1,6 +1,7 @@
 //! The report: the counters and times of a run, with the same names in text, JSON and budgets.
 
 use serde::Serialize;
+use vramp_plan::Space;
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,12 +38,34 @@ pub struct Report {
     /// Frames held or queued at the end.
     pub in_flight: u64,
     pub recoveries: Vec<DeviceRecovery>,
+    pub placement: Placement,
     /// Files that sinks did not finish and left beside older files.
     pub partial_files: Vec<KeptPartial>,
     pub memory: MemoryUse,
     pub groups: Vec<GroupTime>,
     pub handlers: Vec<HandlerTime>,
+    /// Where the time went, longest first. Units whose time is not known are left out.
+    pub units: Vec<UnitTime>,
     pub links: Vec<LinkUse>,
+}
+
+/// Where the handlers between sources and sinks ran. Counts cover the whole run, including its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Placement {
+    /// Handlers between sources and sinks that the plan placed on the device and that never left it.
+    pub gpu_handlers: u64,
+    /// Handlers between sources and sinks that ran on the CPU, as planned or after a device loss.
+    pub cpu_handlers: u64,
+    /// The most frames that any one handler or transfer took.
+    pub frames: u64,
+    /// The most frames that any one handler or transfer took on the device.
+    pub gpu_frames: u64,
+    /// The most frames that any one handler between sources and sinks computed on the CPU, so that a frame that several
+    /// handlers computed there counts once.
+    pub cpu_frames: u64,
+    /// The most frames that any one handler or transfer took on the CPU, although the plan had placed it on the device.
+    pub moved_frames: u64,
+    pub device_losses: u64,
 }
 
 /// Times in milliseconds; `None` if nothing was measured.
@@ -208,6 +231,8 @@ pub struct Leak {
 pub struct GroupTime {
     /// As in the plan.
     pub id: usize,
+    /// The handlers that are fused into the kernel, in running order.
+    pub handlers: Vec<String>,
     /// Median time per call: device time if the kernel runs on the device. `None` if only the total time of several
     /// kernels is known.
     pub p50_us: Option<f64>,
@@ -216,7 +241,13 @@ pub struct GroupTime {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HandlerTime {
     pub name: String,
+    /// The space in which the plan placed the handler: `cpu` or `gpu`.
+    pub space: Space,
+    /// True if the handler is neither a source nor a sink.
+    pub between: bool,
     pub calls: u64,
+    /// Calls on the CPU. Less than `calls` only if the plan placed the handler on the device.
+    pub cpu_calls: u64,
     pub errors: u64,
     /// Frames that a device loss took.
     pub lost: u64,
@@ -227,6 +258,25 @@ pub struct HandlerTime {
     pub held: u64,
     /// Median time per call, as in [`GroupTime`]; `None` for members of a larger group.
     pub p50_us: Option<f64>,
+}
+
+/// The share of one unit in the time of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnitTime {
+    /// The handlers joined by `+`, or the transfer and the port whose frames it carries.
+    pub name: String,
+    /// In running order; empty for an inserted transfer. If only the total time of a segment is known, these are all
+    /// handlers of the segment.
+    pub handlers: Vec<String>,
+    /// The space in which the plan placed the unit.
+    pub space: Space,
+    pub calls: u64,
+    /// Mean time per call: device time for work on the device, otherwise the time of the call, including waiting for
+    /// files and pipes.
+    pub mean_us: f64,
+    /// Share of the time of all units, from 0 to 1. Lanes run at the same time, so this is not a share of the run's
+    /// duration.
+    pub share: f64,
 }
 
 /// The counters of a link.
@@ -240,6 +290,43 @@ pub struct LinkUse {
     pub queued: u64,
     /// How often a frame was supplied again because no newer frame had come.
     pub repeats: u64,
+}
+
+/// A run under [`RunOptions::require_gpu`](vramp_plan::RunOptions::require_gpu) that did not stay on the device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotOnDevice {
+    #[error("no frame was on the device, so it is not shown that any frame would be")]
+    NoFrame,
+    #[error("{frames} of {all} frames were computed on the CPU, by {}", handlers.join(", "))]
+    OnCpu { frames: u64, all: u64, handlers: Vec<String> },
+    #[error("the device was lost{}, and {frames} {} with it", times(*losses), if *frames == 1 { "frame" } else { "frames" })]
+    Lost { losses: u64, frames: u64 },
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { String::new() } else { format!(" {count} times") }
+}
+
+impl Report {
+    /// Checks that every handler between sources and sinks was on the device for every frame. A frame that was lost with
+    /// its device counts as a frame for which this does not hold.
+    pub fn check_gpu(&self) -> Result<(), NotOnDevice> {
+        let Placement { frames, gpu_frames, cpu_frames, cpu_handlers, device_losses, .. } = self.placement;
+        if cpu_handlers > 0 {
+            let handlers = self.between_on_cpu().map(str::to_owned).collect();
+            return Err(NotOnDevice::OnCpu { frames: cpu_frames, all: frames, handlers });
+        }
+        if device_losses > 0 {
+            return Err(NotOnDevice::Lost { losses: device_losses, frames: self.dropped.device_lost });
+        }
+        if gpu_frames == 0 { Err(NotOnDevice::NoFrame) } else { Ok(()) }
+    }
+
+    /// The handlers between sources and sinks that ran on the CPU, as planned or after a device loss.
+    pub fn between_on_cpu(&self) -> impl Iterator<Item = &str> {
+        let on_cpu = |handler: &&HandlerTime| handler.space == Space::Cpu || handler.cpu_calls > 0;
+        self.handlers.iter().filter(|handler| handler.between).filter(on_cpu).map(|handler| handler.name.as_str())
+    }
 }
 
 impl PerFrame {

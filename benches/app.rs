@@ -137,7 +137,7 @@ fn stepped_pattern() -> Duration {
 const BIG: &str = "pattern size=1920x1080 frames=1000";
 
 fn pulled() -> Duration {
-    let pipeline = built(&format!("{BIG} ! app {}", std::env::var("APPX").unwrap_or_default()));
+    let pipeline = built(&format!("{BIG} ! app"));
     let begun = cpu_time();
     let running = pipeline.spawn().expect("it starts");
     let (mut addresses, mut frames) = (BTreeSet::new(), 0);
@@ -149,7 +149,6 @@ fn pulled() -> Duration {
     let took = cpu_time().saturating_sub(begun);
     assert_eq!((frames, report.counters.frame_copies), (1000, 0));
     assert!(addresses.len() <= 6, "{} addresses", addresses.len());
-    eprintln!("{} addresses", addresses.len());
     took / 1000
 }
 

@@ -39,12 +39,12 @@ pub use vramp_machine as machine;
 pub use vramp_pipeline::read;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(inline)]
-pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Step};
+pub use vramp_pipeline::{Change, Controls, Error, Pipeline, PipelineBuilder, SetError, SettingInput, SettingState, Step};
 
 /// The types that most programs need: pipelines, options, and the handler API.
 pub mod prelude {
     #[cfg(not(target_arch = "wasm32"))]
-    pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Step};
+    pub use vramp_pipeline::{Controls, Error, Pipeline, PipelineBuilder, SetError, Step};
     pub use vramp_plan::catalog::{Entry, KernelRule, Probed, Setting};
     pub use vramp_plan::{Format, Graph, HandlerSpec, OnLoss, Plan, Policy, Profile, Rate, RunOptions, Size, Space};
     pub use vramp_runtime::{

@@ -12,12 +12,16 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod builder;
 #[cfg(not(target_arch = "wasm32"))]
+mod control;
+#[cfg(not(target_arch = "wasm32"))]
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod pipeline;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use builder::PipelineBuilder;
+#[cfg(not(target_arch = "wasm32"))]
+pub use control::{Change, Controls, SetError, SettingInput, SettingState};
 #[cfg(not(target_arch = "wasm32"))]
 pub use error::Error;
 #[cfg(not(target_arch = "wasm32"))]

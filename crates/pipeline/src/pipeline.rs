@@ -12,7 +12,7 @@ use vramp_plan::{Graph, GraphSpec, Plan, RunOptions};
 use vramp_runtime::engine::Engine;
 use vramp_runtime::{Report, RunOutcome, Stepped, Stopper, Watch};
 
-use super::{Error, PipelineBuilder};
+use super::{Change, Controls, Error, PipelineBuilder, SetError, SettingInput};
 
 /// The result of [`Pipeline::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,7 @@ pub struct Pipeline {
     device: Option<Device>,
     stopper: Stopper,
     watch: Watch,
+    controls: Controls,
     threads: usize,
     longest: Option<Duration>,
     /// `None` after the run.
@@ -77,12 +78,18 @@ impl Pipeline {
         PipelineBuilder::graph(graph)
     }
 
-    pub(super) fn new(plan: Plan, device: Option<Device>, engine: Engine, options: &RunOptions) -> Pipeline {
+    pub(super) fn new(
+        plan: Plan,
+        device: Option<Device>,
+        (engine, controls): (Engine, Controls),
+        options: &RunOptions,
+    ) -> Pipeline {
         Pipeline {
             plan,
             device,
             stopper: engine.stopper(),
             watch: engine.watch(),
+            controls,
             threads: engine.threads(),
             longest: options.longest_ms.map(Duration::from_millis),
             engine: Some(engine),
@@ -113,6 +120,17 @@ impl Pipeline {
     /// A handle that reads the state of the run from any thread.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
+    }
+
+    /// A handle that changes and reads settings from any thread.
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
+    }
+
+    /// Changes a setting, such as `blur0.sigma`, between two frames; see [`Controls::set`]. During [`Pipeline::run`],
+    /// use [`Pipeline::controls`].
+    pub fn set(&self, name: &str, value: impl Into<SettingInput>) -> Result<Change, SetError> {
+        self.controls.set(name, value)
     }
 
     /// Runs until the sources end, a handler fails, the run is stopped, or the time limit in the options is reached. A

@@ -88,6 +88,38 @@ pub struct Setup<'a> {
     pub watch: bool,
 }
 
+/// A [`Setup`] that owns its parts, to make or change a handler later.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedSetup {
+    pub(crate) name: String,
+    pub(crate) settings: SettingValues,
+    pub(crate) inputs: Vec<Option<Content>>,
+    pub(crate) outputs: Vec<Option<Content>>,
+    pub(crate) tags: Option<Arc<StreamTags>>,
+    pub(crate) space: Space,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) handlers: usize,
+    pub(crate) declared: Option<DeclaredShader>,
+    pub(crate) watch: bool,
+}
+
+impl OwnedSetup {
+    pub(crate) fn setup(&self) -> Setup<'_> {
+        Setup {
+            name: &self.name,
+            settings: &self.settings,
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+            tags: self.tags.as_deref(),
+            space: self.space,
+            rate: self.rate,
+            handlers: self.handlers,
+            declared: self.declared.as_ref(),
+            watch: self.watch,
+        }
+    }
+}
+
 /// Getters for settings whose declaration guarantees a value. A missing value is an error, not a panic.
 impl Setup<'_> {
     /// An integer setting, converted to `T`.

@@ -27,6 +27,8 @@
 
 mod account;
 mod build;
+#[cfg(not(target_arch = "wasm32"))]
+mod changes;
 mod error;
 mod lanes;
 mod nodes;
@@ -40,6 +42,8 @@ mod wiring;
 
 pub use crate::lane::Reopen;
 pub use crate::node::Replan;
+#[cfg(not(target_arch = "wasm32"))]
+pub use changes::{AcceptedChange, ChangeError, Changer, HandlerChange};
 pub use error::{PrepareError, RunError, RunOutcome};
 pub use snapshot::{DeviceSnapshot, LinkSnapshot, MemorySnapshot, NodeSnapshot, Snapshot};
 pub use stopper::Stopper;
@@ -113,7 +117,10 @@ pub struct Engine {
     failed: Option<DropReason>,
     /// True if the run was stopped because its time limit had passed. Such a stop counts as intended.
     time_is_up: bool,
+    #[cfg(not(target_arch = "wasm32"))]
+    changer: Changer,
 }
+
 impl Engine {
     /// Makes handlers, compiles kernels and connects everything.
     #[cfg(not(target_arch = "wasm32"))]
@@ -137,6 +144,12 @@ impl Engine {
 
     pub fn watch(&self) -> Watch {
         Watch { watched: Arc::clone(&self.watched) }
+    }
+
+    /// Changes settings while the engine runs.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn changer(&self) -> Changer {
+        self.changer.clone()
     }
 
     /// Starts every handler. Must be called before the first step; [`Engine::run`] calls it. Later calls do nothing.
@@ -213,6 +226,8 @@ impl Engine {
     /// Stops every handler. Returns the report, and the failure of the first handler that could not be stopped.
     /// `elapsed` is the duration of the run.
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<HandlerFailure>) {
+        #[cfg(not(target_arch = "wasm32"))]
+        self.changer.end();
         let reason = self.failed.unwrap_or(DropReason::Stopped);
         let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));
         let (mut first, mut partial) = (None, Vec::new());

@@ -1,7 +1,7 @@
 //! Fused units: the pixel handlers of one fusion group, run as one kernel behind the [`FrameHandler`] interface.
 //!
 //! [`params`] collects the members' parameters, [`recipe`] joins their parts, [`compute`], [`on_host`] and
-//! [`on_device`] make the frames, and [`reload`] replaces a member whose file has changed. The plan decides which
+//! [`on_device`] make the frames, and [`swap`] replaces members whose settings have changed. The plan decides which
 //! handlers are fused.
 //!
 //! Invariants: the output is completely written. The pixels are the same whether the handlers are fused or run one by
@@ -16,13 +16,15 @@ mod recipe;
 #[cfg(not(target_arch = "wasm32"))]
 mod reload;
 mod survey;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod swap;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use vramp_gpu::Device;
 use vramp_kernels::{FrameParams, ParamLayout, Recipe, RowProgram, RowScratch};
-use vramp_plan::{Rate, Shader, Size, Variant};
+use vramp_plan::{Rate, Shader, Size, Variant, Variants};
 
 use crate::frame::{Frame, Yuv};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, ParamPlace, Part, PixelHandler};
@@ -32,6 +34,8 @@ use params::ParamProgress;
 use recipe::FusedRecipe;
 #[cfg(not(target_arch = "wasm32"))]
 use reload::PendingReload;
+#[cfg(not(target_arch = "wasm32"))]
+pub use swap::UnitSwap;
 
 /// Pixel handlers that run as one.
 pub struct FusedUnit {
@@ -49,8 +53,9 @@ pub struct FusedUnit {
     failed: Option<usize>,
     /// Transparent frames, one per size, for inputs on which no frame has come yet.
     nothing: SmallVec<[Frame; 2]>,
-    /// How the unit's kernels are spread over a device.
+    /// How the unit's kernels are spread over a device, and how any kernel would be.
     variant: Variant,
+    variants: Variants,
     /// The sizes of source and output for which there was enough scratch memory for all threads.
     fitted: Option<(Size, Size)>,
     /// How far the parameters of the last frame are filled in. A repeated call continues here.
@@ -95,7 +100,7 @@ pub struct ExtraInput {
 
 struct FusedMember {
     handler: Box<dyn PixelHandler>,
-    parts: usize,
+    parts: Vec<Part>,
 }
 
 impl FusedUnit {
@@ -103,8 +108,8 @@ impl FusedUnit {
     pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: FusedPorts) -> FusedUnit {
         let parts: Vec<Vec<Part>> = handlers.iter().map(|handler| handler.parts()).collect();
         let FusedRecipe { recipe, layout, program, places, .. } = FusedRecipe::of(&parts);
-        let members = handlers.into_iter().zip(&parts);
-        let members = members.map(|(handler, parts)| FusedMember { handler, parts: parts.len() }).collect();
+        let members = handlers.into_iter().zip(parts);
+        let members = members.map(|(handler, parts)| FusedMember { handler, parts }).collect();
         FusedUnit {
             name: name.into(),
             members,
@@ -119,6 +124,7 @@ impl FusedUnit {
             failed: None,
             nothing: SmallVec::new(),
             variant: Variant::default(),
+            variants: Variants::default(),
             fitted: None,
             progress: None,
             yuv: Yuv::default(),
@@ -182,6 +188,15 @@ impl FrameHandler for FusedUnit {
         // device was lost.
         self.lost_reload = self.pending_reload.take().map(|pending_reload| pending_reload.member).or(self.lost_reload);
         Ok(())
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn swap(&mut self, swap: &mut UnitSwap, device: Option<&Device>) -> Result<bool, HandlerError> {
+        self.swap_members(swap, device)
+    }
+
+    fn parts(&self) -> Option<Vec<Vec<Part>>> {
+        Some(self.members.iter().map(|member| member.parts.clone()).collect())
     }
 
     fn shaders(&self) -> Vec<Shader> {

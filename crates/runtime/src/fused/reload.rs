@@ -21,8 +21,8 @@ pub(super) struct PendingReload {
     pub(super) member: usize,
     /// The replacement of that member.
     pub(super) handler: Box<dyn PixelHandler>,
-    /// Number of parts of the replacement.
-    pub(super) parts: usize,
+    /// Parts of the replacement.
+    pub(super) parts: Vec<Part>,
     answer: Receiver<Result<Vec<DeviceKernel>, String>>,
 }
 
@@ -98,7 +98,7 @@ impl PendingReload {
             let compiled: Result<Vec<_>, _> = shaders.iter().map(|shader| device.prepare(shader)).collect();
             let _ = send.send(compiled.map_err(|problem| problem.to_string()));
         });
-        PendingReload { recipe, member, parts: parts[member].len(), handler, answer }
+        PendingReload { recipe, member, parts: parts[member].clone(), handler, answer }
     }
 
     /// The compiled kernels or the error; `None` while compiling.

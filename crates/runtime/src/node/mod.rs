@@ -6,7 +6,7 @@
 //! node then takes from each other input the newest frame up to the lead's time, and sends one frame under the lead's
 //! number and time. For a kernel, an input on which no frame has come yet is transparent black; an input that has ended
 //! keeps its last frame. How streams end is in [`inputs`], delays and downloads are in [`delay_line`], births in
-//! [`pace`], errors and retries in [`calling`].
+//! [`pace`], errors and retries in [`calling`], changed settings in [`changes`].
 //!
 //! - **The simple path.** Most nodes have one input and hold nothing. They access their ring once: they take the oldest
 //!   slot or, if there is none, read the ring's watermark. In this way a handler that passes frames on takes 0.12 µs of
@@ -26,10 +26,12 @@
 //! failed + lost + held.
 
 mod calling;
+pub(crate) mod changes;
 mod configure;
 pub(crate) mod delay_line;
 pub(crate) mod inputs;
 mod loss;
+mod measuring;
 pub(crate) mod pace;
 mod sending;
 mod short;
@@ -122,6 +124,7 @@ pub struct Node {
     started: bool,
     over: bool,
     memory: short::NodeMemory,
+    changes: changes::NodeChanges,
 }
 
 impl Node {
@@ -257,7 +260,8 @@ impl Node {
         let past = if certain { self.inputs.end_before(tick.pts_ns) } else { None };
         if !certain || past.is_some() {
             let now = self.now_at(&tick, since_start);
-            if catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false) {
+            let changed = self.take_changes(now, context).is_ok();
+            if changed && catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false) {
                 return self.end(self.last_ns());
             }
         }
@@ -281,7 +285,7 @@ impl Node {
             self.before_ns = Some(now.pts_ns);
             return self.lack(now, context);
         }
-        let outcome = self.call(now, context);
+        let outcome = self.take_changes(now, context).and_then(|()| self.call(now, context));
         context.clear_aside();
         self.follow_clock(now, outcome, context)
     }
@@ -294,7 +298,7 @@ impl Node {
     /// Measures the birth of a frame once, however often its node waits for other inputs.
     fn now_at(&mut self, tick: &Tick, since_start: Duration) -> Now {
         let known = self.born.filter(|(number, _)| *number == tick.number).map(|(_, birth)| birth);
-        let birth = known.unwrap_or_else(|| self.pace.birth(since_start, tick));
+        let birth = known.unwrap_or_else(|| self.changes.stamp(self.pace.birth(since_start, tick)));
         self.born = Some((tick.number, birth));
         Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth }
     }
@@ -425,7 +429,7 @@ impl Node {
             return self.lack(now, context);
         }
         self.given[self.inputs.lead()] = Some(frame);
-        let outcome = self.call(now, context);
+        let outcome = self.take_changes(now, context).and_then(|()| self.call(now, context));
         self.follow_lead(now, outcome, context)
     }
 
@@ -560,37 +564,5 @@ impl Node {
         self.pass_on(Watermark::at(oldest.map_or(now.pts_ns, |oldest| oldest - 1)));
         self.stats.show(&self.counts);
         failure
-    }
-
-    /// Whether the next call is to be timed.
-    pub(crate) fn is_measured(&self) -> bool {
-        self.is_sink() || self.measuring.is_due(self.counts.taken)
-    }
-
-    /// Records the duration of the last call, which the lane has measured. At a sink, the frame has then arrived;
-    /// returns the interval since the sink's previous frame.
-    pub(crate) fn note_call(&mut self, took: Duration, done: Duration) -> Option<Duration> {
-        let took_ns = took.as_nanos() as u64;
-        self.stats.call.add(took_ns);
-        self.measuring.note(took_ns);
-        // A frame that the device still works on has not arrived.
-        if !self.is_sink() || self.held.awaited() > 0 {
-            return None;
-        }
-        self.note_arrival(self.last.birth.at_ns, done)
-    }
-
-    /// Records the arrival of a frame with this birth at a sink; returns the interval since the previous arrival.
-    fn note_arrival(&mut self, born_ns: u64, done: Duration) -> Option<Duration> {
-        let at_ns = done.as_nanos() as u64;
-        self.stats.latency.add(at_ns.saturating_sub(born_ns));
-        let interval_ns = at_ns.saturating_sub(self.sunk_ns.replace(at_ns)?);
-        self.stats.interval.add(interval_ns);
-        Some(Duration::from_nanos(interval_ns))
-    }
-
-    /// The number of the last frame that the node received or produced.
-    pub(crate) fn last_number(&self) -> u64 {
-        self.last.number
     }
 }

@@ -300,7 +300,7 @@ fn a_watched_shader_takes_effect_when_it_is_saved_and_stays_when_it_is_wrong() {
     let mut later = (0..100).map(|_| until("probe0").split_whitespace().last().unwrap().to_owned());
     let after = later.find(|pixels| *pixels != before).expect("other pixels come out");
     save("fn pixel(c: vec4f) -> vec4f {\n    return d;\n}");
-    let message = until("the previous shader keeps running");
+    let message = until("the handler keeps running as before");
     assert!(message.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{message}");
     assert_eq!(until("probe0").split_whitespace().last().unwrap(), after, "the old shader keeps running");
     std::fs::write(&path, "fn pixel(c: vec4f) -> vec4f { return c; }").unwrap();

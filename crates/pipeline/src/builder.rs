@@ -27,7 +27,8 @@ use vramp_plan::{
 use vramp_runtime::engine::{Engine, EngineParts, Reopen, Replan};
 use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Trace};
 
-use super::control::{PinnedPlanner, SharedGraph};
+use super::control::{PinnedPlanner, SharedGraph, follow};
+use super::pipeline::BuiltEngine;
 use super::{Controls, Error, Pipeline};
 
 /// By default, the device's pool may exceed the planned memory by this many bytes, because small buffers are not known
@@ -299,8 +300,10 @@ impl PipelineBuilder {
         profile: &Profile,
         device: Option<&Device>,
         reopen: Option<Reopen>,
-    ) -> Result<(Engine, Controls), Error> {
+    ) -> Result<BuiltEngine, Error> {
         let registry = self.whole_registry()?;
+        // Taken before handlers read their files, so that no change is missed.
+        let followed = if self.options.watch { follow::files(graph) } else { Vec::new() };
         let (planner, shared) = (self.pinned(plan, profile), Arc::new(Mutex::new(graph.clone())));
         let engine = Engine::build(EngineParts {
             device: device.cloned(),
@@ -313,7 +316,7 @@ impl PipelineBuilder {
         })?;
         let (changer, listener) = (engine.changer(), self.listener.clone());
         let controls = Controls::new(shared, planner, registry, changer, listener, self.writes);
-        Ok((engine, controls))
+        Ok(BuiltEngine { engine, controls, followed })
     }
 
     /// Plans the graph again with every handler where it is, because its state and the waiting frames are there.

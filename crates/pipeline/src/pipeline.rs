@@ -12,6 +12,7 @@ use vramp_plan::{Graph, GraphSpec, Plan, RunOptions};
 use vramp_runtime::engine::Engine;
 use vramp_runtime::{Report, RunOutcome, Stepped, Stopper, Watch};
 
+use super::control::follow::{FollowedFile, Follower};
 use super::{Change, Controls, Error, PipelineBuilder, SetError, SettingInput};
 
 /// The result of [`Pipeline::step`].
@@ -48,12 +49,22 @@ pub struct Pipeline {
     stopper: Stopper,
     watch: Watch,
     controls: Controls,
+    /// Files to follow during the run.
+    followed: Vec<FollowedFile>,
+    follower: Option<Follower>,
     threads: usize,
     longest: Option<Duration>,
     /// `None` after the run.
     engine: Option<Engine>,
     /// The time of the first step.
     started: Option<Instant>,
+}
+
+/// An engine with the handle that changes its settings, and the files to follow.
+pub(crate) struct BuiltEngine {
+    pub(crate) engine: Engine,
+    pub(crate) controls: Controls,
+    pub(crate) followed: Vec<FollowedFile>,
 }
 
 impl Pipeline {
@@ -81,7 +92,7 @@ impl Pipeline {
     pub(super) fn new(
         plan: Plan,
         device: Option<Device>,
-        (engine, controls): (Engine, Controls),
+        BuiltEngine { engine, controls, followed }: BuiltEngine,
         options: &RunOptions,
     ) -> Pipeline {
         Pipeline {
@@ -90,6 +101,8 @@ impl Pipeline {
             stopper: engine.stopper(),
             watch: engine.watch(),
             controls,
+            followed,
+            follower: None,
             threads: engine.threads(),
             longest: options.longest_ms.map(Duration::from_millis),
             engine: Some(engine),
@@ -141,7 +154,11 @@ impl Pipeline {
 
     /// Runs like [`Pipeline::run`], and returns the report even if the run failed.
     pub fn outcome(&mut self) -> Result<RunOutcome, Error> {
-        Ok(self.unused()?.run(self.longest)?)
+        let engine = self.unused()?;
+        self.follow();
+        let outcome = engine.run(self.longest);
+        self.follower = None;
+        Ok(outcome?)
     }
 
     /// Runs everything that can run now, on the caller's thread. This is for programs with their own loop, such as a
@@ -171,6 +188,7 @@ impl Pipeline {
             None => {
                 let started = *self.started.insert(Instant::now());
                 engine.start()?;
+                self.follower = Follower::begin(std::mem::take(&mut self.followed), &self.controls);
                 started
             }
         };
@@ -201,6 +219,7 @@ impl Pipeline {
     /// handler fails to stop; earlier failures were returned by the steps in which they happened.
     pub fn finish(&mut self) -> Result<Report, Error> {
         let mut engine = self.engine.take().ok_or(Error::HasRun)?;
+        self.follower = None;
         let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
         match engine.finish(elapsed) {
             (report, None) => Ok(report),
@@ -211,6 +230,11 @@ impl Pipeline {
     /// Returns the engine of a pipeline that has not begun, for callers that step the engine with their own clock.
     pub fn into_engine(mut self) -> Result<Engine, Error> {
         self.unused()
+    }
+
+    /// Begins to follow the files that handlers are made from, if that was requested.
+    fn follow(&mut self) {
+        self.follower = Follower::begin(std::mem::take(&mut self.followed), &self.controls);
     }
 
     /// The engine of a pipeline that was neither run nor stepped.

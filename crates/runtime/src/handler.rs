@@ -429,13 +429,6 @@ pub trait PixelHandler: Send {
         drop(state);
     }
 
-    /// A replacement for this handler if the file it was made from has changed. Called before every frame; returns
-    /// `Some` once per change. This handler keeps running until the replacement's kernels are compiled. If the changed
-    /// file is faulty, returns the error text.
-    fn successor(&mut self) -> Option<Result<Box<dyn PixelHandler>, String>> {
-        None
-    }
-
     /// Writes the parameters of every part, in order. A frame is produced only if this method returns
     /// [`Flow::Produced`].
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError>;

@@ -84,8 +84,6 @@ pub struct Setup<'a> {
     pub handlers: usize,
     /// The declaration found in the user's shader text, if the handler is made from such a text.
     pub declared: Option<&'a DeclaredShader>,
-    /// Whether the handler should follow changes of the file it is made from.
-    pub watch: bool,
 }
 
 /// A [`Setup`] that owns its parts, to make or change a handler later.
@@ -100,7 +98,6 @@ pub(crate) struct OwnedSetup {
     pub(crate) rate: Option<Rate>,
     pub(crate) handlers: usize,
     pub(crate) declared: Option<DeclaredShader>,
-    pub(crate) watch: bool,
 }
 
 impl OwnedSetup {
@@ -115,7 +112,6 @@ impl OwnedSetup {
             rate: self.rate,
             handlers: self.handlers,
             declared: self.declared.as_ref(),
-            watch: self.watch,
         }
     }
 }

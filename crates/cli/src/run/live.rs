@@ -236,7 +236,7 @@ fn warning(event: &RunEvent) -> Option<String> {
             Some(format!("{handler} keeps its settings at frame {frame}: {problem}"))
         }
         RunEvent::NotReloaded { handler, problem } => {
-            Some(format!("{handler}: the saved file cannot be used, so the previous shader keeps running: {problem}"))
+            Some(format!("{handler}: the saved file cannot be used, so the handler keeps running as before: {problem}"))
         }
         RunEvent::Slow { handler, own, frame, took, budget, count } => {
             let more =

@@ -10,8 +10,7 @@
 
 mod check;
 mod error;
-#[cfg(test)]
-mod tests;
+pub(crate) mod follow;
 mod value;
 
 pub use error::SetError;
@@ -161,6 +160,11 @@ impl Controls {
     /// All settings of all handlers, in the order of the pipeline.
     pub fn settings(&self) -> Vec<SettingState> {
         self.graph().handlers().iter().flat_map(states).collect()
+    }
+
+    /// Where events are reported.
+    fn listener(&self) -> Option<&Listener> {
+        self.shared.listener.as_ref()
     }
 
     fn graph(&self) -> MutexGuard<'_, Graph> {

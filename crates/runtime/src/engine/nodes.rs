@@ -249,7 +249,6 @@ pub(super) fn setup(shared: &BuildContext<'_>, at: usize) -> OwnedSetup {
         rate: own.rate(),
         handlers: parts.graph.handlers().len(),
         declared: own.written.and_then(|written| written.declared.clone()),
-        watch: parts.options.watch,
     }
 }
 

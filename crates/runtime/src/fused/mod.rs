@@ -13,8 +13,6 @@ mod on_device;
 mod on_host;
 mod params;
 mod recipe;
-#[cfg(not(target_arch = "wasm32"))]
-mod reload;
 mod survey;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod swap;
@@ -32,8 +30,6 @@ use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, ParamPlace, Pa
 use on_device::DeviceKernels;
 use params::ParamProgress;
 use recipe::FusedRecipe;
-#[cfg(not(target_arch = "wasm32"))]
-use reload::PendingReload;
 #[cfg(not(target_arch = "wasm32"))]
 pub use swap::UnitSwap;
 
@@ -64,12 +60,6 @@ pub struct FusedUnit {
     yuv: Yuv,
     fields: Option<[u8; 3]>,
     kernels: Option<DeviceKernels>,
-    /// A changed member that is being compiled.
-    #[cfg(not(target_arch = "wasm32"))]
-    pending_reload: Option<PendingReload>,
-    /// A member whose reload was lost with a device.
-    #[cfg(not(target_arch = "wasm32"))]
-    lost_reload: Option<usize>,
 }
 
 /// Size of the image that replaces an input of the head on which no frame has come yet: one transparent pixel, which
@@ -130,10 +120,6 @@ impl FusedUnit {
             yuv: Yuv::default(),
             fields: None,
             kernels: None,
-            #[cfg(not(target_arch = "wasm32"))]
-            pending_reload: None,
-            #[cfg(not(target_arch = "wasm32"))]
-            lost_reload: None,
         }
     }
 }
@@ -151,12 +137,6 @@ impl FrameHandler for FusedUnit {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         self.failed = None;
-        let number = call.now().number;
-        // No reload between a call and its repetition, because the parameters for the repetition are already filled in.
-        #[cfg(not(target_arch = "wasm32"))]
-        if self.progress.is_none_or(|progress| progress.number != number) {
-            self.reload_changed(call);
-        }
         let sizes = match self.fill_params(call)? {
             Err(flow) => return Ok(flow),
             Ok(sizes) => sizes,
@@ -183,11 +163,7 @@ impl FrameHandler for FusedUnit {
 
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
-        vramp_gpu::now(self.compile(device))?;
-        // The kernel of a pending reload was being compiled for the previous device, and may be the reason why that
-        // device was lost.
-        self.lost_reload = self.pending_reload.take().map(|pending_reload| pending_reload.member).or(self.lost_reload);
-        Ok(())
+        Ok(vramp_gpu::now(self.compile(device))?)
     }
 
     #[cfg(not(target_arch = "wasm32"))]

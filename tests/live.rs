@@ -504,7 +504,6 @@ fn every_refusal_says_why() {
         ("wgsl0.path", "missing.wgsl", "wgsl0: `missing.wgsl` cannot be read"),
         ("wgsl0.code", "fn pixel(", "wgsl0: code:1:"),
         ("crop0.x", "50", "crop0: 20x20 at 50,0"),
-        ("waveform0.kind", "luma", "waveform0 cannot have these settings while it is fused in"),
     ] {
         let error = controls.set(name, value).expect_err(name).to_string();
         assert!(error.starts_with(words), "{name}={value}\n{error}\n{words}");
@@ -568,6 +567,47 @@ fn settings_that_a_shader_declares_are_live_and_another_shader_is_swapped_in() {
     assert_eq!(red(&[("wgsl0.code", "fn pixel(c: vec4f) -> vec4f { return 0.1 * c; }")]), 26);
     let report = run.finish();
     assert_eq!((report.changes, report.swaps), (4, 2));
+}
+
+#[test]
+fn a_member_that_no_longer_fits_into_the_fused_kernel_gets_a_stage_of_its_own() {
+    let text = |kind: &str, amount: &str, mode: &str| {
+        format!(
+            "pattern kind=disc size=64x48 ! invert ! waveform kind={kind} ! brightness amount={amount} ! mix mode={mode} \
+             name=m ! keeps; pattern kind=bars size=64x48 ! m.b"
+        )
+    };
+    let steps = [
+        ("luma", "0", "mix", "waveform0.kind", "luma"),
+        ("luma", "0.25", "mix", "brightness0.amount", "0.25"),
+        ("luma", "0.25", "difference", "m.mode", "difference"),
+        ("sine", "0.25", "difference", "waveform0.kind", "sine"),
+        ("luma", "0.25", "difference", "waveform0.kind", "luma"),
+    ];
+    for side in [Space::Cpu, Space::Gpu] {
+        let start = text("sine", "0", "mix");
+        let mut run = Run::of(Pipeline::parse(start.as_str()).device(device()), on(side), |kinds| kinds);
+        let controls = run.controls();
+        let mut made = vec![(0, start)];
+        for (kind, amount, mode, name, value) in steps {
+            run.step_to(run.came() + 2);
+            let change = controls.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+            while change.frame(Duration::ZERO).is_none() {
+                assert!(run.step(), "{name}={value} never took effect");
+            }
+            made.push((change.frame(Duration::ZERO).expect("it was applied"), text(kind, amount, mode)));
+        }
+        run.step_to(run.came() + 2);
+        let report = run.finish();
+        assert_eq!((report.changes, report.swaps, report.failed), (5, 3, 0), "{side}");
+        for (at, (from, text)) in made.iter().enumerate() {
+            let to = made.get(at + 1).map_or(run.came() as u64, |(next, _)| *next);
+            let truth = fresh(Pipeline::parse(text.as_str()).device(device()), on(side), to);
+            for number in *from..to {
+                assert!(run.picture("keeps0", number) == truth.picture("keeps0", number), "{side}, {text}, {number}");
+            }
+        }
+    }
 }
 
 // ---- devices that are lost

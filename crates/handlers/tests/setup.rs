@@ -16,6 +16,5 @@ pub fn setup<'a>(name: &'a str, settings: &'a SettingValues) -> Setup<'a> {
         rate: None,
         handlers: 3,
         declared: None,
-        watch: false,
     }
 }

@@ -17,7 +17,7 @@ use vramp_plan::{PlannedMemory, Variants};
 
 use crate::device::history::DeviceHistory;
 use crate::failure::catch;
-use crate::fused::swap::{NewMember, PreparedUnit, UnitSwap, are_same, can_replace};
+use crate::fused::swap::{NewMember, UnitSwap, can_replace, prepare};
 use crate::handler::{DeviceError, HandlerError, Part};
 use crate::node::Node;
 use crate::node::changes::{ChangeQueue, ChangeRecord, ChangeWork, ChangedHandler, QueuedChange};
@@ -91,8 +91,8 @@ pub enum ChangeError {
         error: DeviceError,
     },
     #[error(
-        "{handler} cannot have these settings while it is fused in {unit}: its new kernel needs the whole frame and has to \
-         run alone; restart the run with these settings"
+        "{handler} cannot have these settings in {unit}: it would read other images or formats than planned; restart the \
+         run with these settings"
     )]
     OtherPlan { handler: String, unit: String },
     #[error("the run has ended")]
@@ -221,17 +221,13 @@ impl Changer {
         };
         let mut parts = old.clone();
         new.iter().for_each(|member| parts[member.at].clone_from(&member.parts));
-        if !can_replace(old, &parts) {
+        let replaced = if can_replace(old, &parts) { prepare(old, &parts, &self.shared.variants) } else { None };
+        let Some(mut prepared) = replaced else {
             return Err(ChangeError::OtherPlan { handler: handlers[0].name.clone(), unit: unit.name.clone() });
-        }
-        let mut prepared = None;
-        if !old.iter().zip(&parts).all(|(old, new)| are_same(old, new)) {
-            let mut next = PreparedUnit::of(&parts, &self.shared.variants);
-            if let Some(device) = self.shared.device_history.current().filter(|_| unit.on_device) {
-                let compiled = next.compile(&unit.name, &device);
-                compiled.map_err(|error| ChangeError::Compile { handler: unit.name.clone(), error })?;
-            }
-            prepared = Some(next);
+        };
+        if let Some(device) = self.shared.device_history.current().filter(|_| unit.on_device) {
+            let compiled = prepared.iter_mut().try_for_each(|stage| stage.compile(&unit.name, &device));
+            compiled.map_err(|error| ChangeError::Compile { handler: unit.name.clone(), error })?;
         }
         let small_bytes = |(at, member): (usize, &ChangeableMember)| {
             setups.iter().find(|(own, ..)| *own == at).map_or(member.small_bytes, |(.., bytes)| *bytes)

@@ -13,6 +13,8 @@ mod on_device;
 mod on_host;
 mod params;
 mod recipe;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod stages;
 mod survey;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod swap;
@@ -44,6 +46,15 @@ pub struct FusedUnit {
     params: FrameParams,
     rate: Option<Rate>,
     ports: FusedPorts,
+    /// The inputs of all stages.
+    #[cfg(not(target_arch = "wasm32"))]
+    whole_ports: FusedPorts,
+    /// The stages after this one; empty unless a change of settings has divided the unit.
+    #[cfg(not(target_arch = "wasm32"))]
+    later: Vec<FusedUnit>,
+    /// A call that continues with a later stage.
+    #[cfg(not(target_arch = "wasm32"))]
+    resumed: Option<stages::ResumedCall>,
     scratch: Vec<RowScratch>,
     /// The member that the last call had reached when the call failed or filtered its frame.
     failed: Option<usize>,
@@ -97,9 +108,20 @@ impl FusedUnit {
     /// Fuses these handlers, in order.
     pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: FusedPorts) -> FusedUnit {
         let parts: Vec<Vec<Part>> = handlers.iter().map(|handler| handler.parts()).collect();
-        let FusedRecipe { recipe, layout, program, places, .. } = FusedRecipe::of(&parts);
+        let recipe = FusedRecipe::of(&parts);
         let members = handlers.into_iter().zip(parts);
         let members = members.map(|(handler, parts)| FusedMember { handler, parts }).collect();
+        FusedUnit::new(name, members, recipe, rate, ports)
+    }
+
+    fn new(
+        name: &str,
+        members: Vec<FusedMember>,
+        recipe: FusedRecipe,
+        rate: Option<Rate>,
+        ports: FusedPorts,
+    ) -> FusedUnit {
+        let FusedRecipe { recipe, layout, program, places } = recipe;
         FusedUnit {
             name: name.into(),
             members,
@@ -109,7 +131,13 @@ impl FusedUnit {
             places,
             params: FrameParams::new(),
             rate,
+            #[cfg(not(target_arch = "wasm32"))]
+            whole_ports: ports.clone(),
             ports,
+            #[cfg(not(target_arch = "wasm32"))]
+            later: Vec::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            resumed: None,
             scratch: Vec::new(),
             failed: None,
             nothing: SmallVec::new(),
@@ -121,6 +149,21 @@ impl FusedUnit {
             fields: None,
             kernels: None,
         }
+    }
+}
+
+impl FusedUnit {
+    /// Makes the frame of this stage.
+    fn process_stage(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        self.failed = None;
+        let sizes = match self.fill_params(call)? {
+            Err(flow) => return Ok(flow),
+            Ok(sizes) => sizes,
+        };
+        let made = self.compute(call, sizes)?;
+        self.progress = None;
+        call.send(0, made);
+        Ok(Flow::Produced)
     }
 }
 
@@ -136,15 +179,11 @@ impl FrameHandler for FusedUnit {
     }
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        self.failed = None;
-        let sizes = match self.fill_params(call)? {
-            Err(flow) => return Ok(flow),
-            Ok(sizes) => sizes,
-        };
-        let made = self.compute(call, sizes)?;
-        self.progress = None;
-        call.send(0, made);
-        Ok(Flow::Produced)
+        #[cfg(not(target_arch = "wasm32"))]
+        if !self.later.is_empty() {
+            return self.process_stages(call);
+        }
+        self.process_stage(call)
     }
 
     fn stop(&mut self) -> Result<(), HandlerError> {
@@ -152,18 +191,32 @@ impl FrameHandler for FusedUnit {
         if let Some(kernels) = &mut self.kernels {
             kernels.small = None;
         }
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            self.resumed = None;
+            self.later.iter_mut().try_for_each(FusedUnit::stop)?;
+        }
         Ok(())
     }
 
     fn leave_device(&mut self) -> bool {
         self.kernels = None;
         self.nothing.clear();
-        self.recipe.has_twin()
+        let twin = self.recipe.has_twin();
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            self.resumed = None;
+            return self.later.iter_mut().fold(twin, |all, stage| stage.leave_device() && all);
+        }
+        #[cfg(target_arch = "wasm32")]
+        twin
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
-        Ok(vramp_gpu::now(self.compile(device))?)
+        self.resumed = None;
+        vramp_gpu::now(self.compile(device))?;
+        self.later.iter_mut().try_for_each(|stage| stage.enter_device(device))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
@@ -171,12 +224,16 @@ impl FrameHandler for FusedUnit {
         self.swap_members(swap, device)
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     fn parts(&self) -> Option<Vec<Vec<Part>>> {
-        Some(self.members.iter().map(|member| member.parts.clone()).collect())
+        Some(self.all_members().map(|member| member.parts.clone()).collect())
     }
 
     fn shaders(&self) -> Vec<Shader> {
-        self.recipe.shaders_as(&self.name, self.variant)
+        let mut shaders = self.recipe.shaders_as(&self.name, self.variant);
+        #[cfg(not(target_arch = "wasm32"))]
+        shaders.extend(self.later.iter().flat_map(FusedUnit::shaders));
+        shaders
     }
 
     fn computes(&self) -> bool {

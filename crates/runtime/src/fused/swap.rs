@@ -8,23 +8,24 @@
 //! are of the device that the unit runs on. Otherwise the unit builds and compiles its kernels itself. That happens if
 //! the device was lost between the preparation and the swap.
 
+use std::ops::Range;
 use std::thread;
 
 use vramp_gpu::{CompileError, Device, DeviceKernel};
 use vramp_kernels::head::Head;
-use vramp_plan::catalog::IntermediateExtent;
 use vramp_plan::{Shader, Variant, Variants};
 
 use crate::handler::{DeviceError, HandlerError, Part, PixelHandler};
 
-use super::FusedUnit;
 use super::recipe::FusedRecipe;
+use super::stages::stages;
+use super::{FusedMember, FusedUnit};
 
 /// New members of a fused unit.
 pub struct UnitSwap {
     pub(crate) members: Vec<NewMember>,
-    /// The unit's new kernels; `None` if the kernels stay.
-    pub(crate) prepared: Option<PreparedUnit>,
+    /// The new kernels of each stage whose kernels change.
+    pub(crate) prepared: Vec<PreparedUnit>,
     /// Planned bytes of small data.
     pub(crate) small_bytes: u64,
 }
@@ -35,10 +36,11 @@ pub(crate) struct NewMember {
     pub(crate) parts: Vec<Part>,
 }
 
-/// The kernels of a fused unit for these parts of its members.
+/// The kernels of a stage of a fused unit, for these parts of its members.
+#[derive(Clone)]
 pub(crate) struct PreparedUnit {
     parts: Vec<Vec<Part>>,
-    recipe: FusedRecipe,
+    pub(super) recipe: FusedRecipe,
     variant: Variant,
     /// Empty until they are compiled.
     kernels: Vec<DeviceKernel>,
@@ -50,6 +52,11 @@ impl PreparedUnit {
         let recipe = FusedRecipe::of(parts);
         let variant = variants.of(recipe.recipe.class());
         PreparedUnit { parts: parts.to_vec(), recipe, variant, kernels: Vec::new() }
+    }
+
+    /// Whether the kernels are for these parts.
+    fn is_of(&self, parts: &[Vec<Part>]) -> bool {
+        self.parts.len() == parts.len() && self.parts.iter().zip(parts).all(|(one, other)| are_same(one, other))
     }
 
     /// Compiles the kernels for a device, unless they are compiled for that device already. Blocks.
@@ -91,41 +98,63 @@ impl FusedUnit {
         device: Option<&Device>,
     ) -> Result<bool, HandlerError> {
         let new = |at: usize| swap.members.iter().find(|member| member.at == at).map(|member| &member.parts);
-        let parts = self.members.iter().enumerate().map(|(at, own)| new(at).unwrap_or(&own.parts).clone());
+        let parts = self.all_members().enumerate().map(|(at, own)| new(at).unwrap_or(&own.parts).clone());
         let parts: Vec<Vec<Part>> = parts.collect();
-        let kernels_stay = self.members.iter().zip(&parts).all(|(own, parts)| are_same(&own.parts, parts));
-        let mut prepared = None;
-        if !kernels_stay {
-            let fits = |prepared: &PreparedUnit| {
-                prepared.parts.len() == parts.len()
-                    && prepared.parts.iter().zip(&parts).all(|(one, other)| are_same(one, other))
-            };
-            let unit = swap.prepared.take().filter(fits).unwrap_or_else(|| PreparedUnit::of(&parts, &self.variants));
-            let unit = swap.prepared.insert(unit);
+        let stages = stages(&parts).ok_or_else(|| HandlerError::failed("its parts do not make a kernel"))?;
+        let divides = stages != self.stage_members();
+        let stays: Vec<bool> = self.all_members().zip(&parts).map(|(own, parts)| are_same(&own.parts, parts)).collect();
+        let changed = stages.iter().enumerate().filter(|(_, stage)| divides || stays[(*stage).clone()].contains(&false));
+        let changed: Vec<(usize, Range<usize>)> = changed.map(|(at, stage)| (at, stage.clone())).collect();
+        for (_, stage) in &changed {
+            let own = &parts[stage.clone()];
+            let known = swap.prepared.iter().position(|prepared| prepared.is_of(own));
+            let known = known.unwrap_or_else(|| {
+                swap.prepared.push(PreparedUnit::of(own, &self.variants));
+                swap.prepared.len() - 1
+            });
             if let (Some(_), Some(device)) = (&self.kernels, device) {
-                unit.compile(&self.name, device)?;
+                swap.prepared[known].compile(&self.name, device)?;
             }
-            prepared = swap.prepared.take();
         }
         for NewMember { at, handler, .. } in &mut swap.members {
             handler.start()?;
-            if let Some(state) = self.members[*at].handler.hand_over() {
+            if let Some(state) = self.member_mut(*at).handler.hand_over() {
                 handler.take_over(state);
             }
         }
         for NewMember { at, handler, parts } in swap.members.drain(..) {
-            self.members[at] = super::FusedMember { handler, parts };
+            *self.member_mut(at) = FusedMember { handler, parts };
         }
-        self.ports.small_bytes = swap.small_bytes;
+        (self.whole_ports.small_bytes, self.ports.small_bytes) = (swap.small_bytes, swap.small_bytes);
         self.progress = None;
-        let Some(PreparedUnit { recipe, variant, kernels, .. }) = prepared else { return Ok(false) };
+        let mut prepared = Vec::new();
+        for (_, stage) in &changed {
+            let own = &parts[stage.clone()];
+            let known = swap.prepared.iter().position(|prepared| prepared.is_of(own));
+            // Two stages may have the same parts, so that there is only one prepared unit for both.
+            prepared.push(known.map_or_else(|| PreparedUnit::of(own, &self.variants), |at| swap.prepared[at].clone()));
+        }
+        let on_device = self.kernels.is_some();
+        if divides {
+            self.divide(&stages, prepared);
+        } else {
+            for ((at, _), prepared) in changed.iter().zip(prepared) {
+                self.stage_mut(*at).progress = None;
+                self.stage_mut(*at).put_prepared(prepared, on_device);
+            }
+        }
+        Ok(divides || !changed.is_empty())
+    }
+
+    /// Has these kernels from now on.
+    pub(super) fn put_prepared(&mut self, prepared: PreparedUnit, on_device: bool) {
+        let PreparedUnit { recipe, variant, kernels, .. } = prepared;
         let FusedRecipe { recipe, layout, program, places } = recipe;
         (self.recipe, self.layout, self.program, self.places) = (recipe, layout, program, places);
         (self.variant, self.fitted) = (variant, None);
-        if self.kernels.is_some() {
+        if on_device {
             self.put_kernels(kernels);
         }
-        Ok(true)
     }
 }
 
@@ -147,19 +176,20 @@ fn is_same(one: &Part, other: &Part) -> bool {
     }
 }
 
-/// Whether a unit can have these parts in place of its current parts. A unit has one head at most, a kernel that needs
-/// the whole frame is alone in its unit, and the images that a unit reads are planned.
+/// Whether a unit can have these parts in place of its current parts: the images and formats that members read are
+/// planned.
 pub(crate) fn can_replace(old: &[Vec<Part>], new: &[Vec<Part>]) -> bool {
-    let heads = new.iter().flatten().filter(|part| head(part).is_some() || matches!(part, Part::Whole(_))).count();
-    let needs_whole_frame = |part: &Part| {
-        let surveys = |head: &Head| head.first.is_some_and(|first| first.over == IntermediateExtent::Columns);
-        matches!(part, Part::Whole(_)) || head(part).is_some_and(surveys)
-    };
-    let alone = new.iter().map(Vec::len).sum::<usize>() == 1;
-    heads <= 1
-        && (alone || !new.iter().flatten().any(needs_whole_frame))
-        && old.len() == new.len()
+    old.len() == new.len()
         && old.iter().zip(new).all(|(old, new)| images(old) == images(new) && stored(old) == stored(new))
+}
+
+/// The kernels of the stages that change with these parts, not compiled.
+pub(crate) fn prepare(old: &[Vec<Part>], new: &[Vec<Part>], variants: &Variants) -> Option<Vec<PreparedUnit>> {
+    let (before, after) = (stages(old)?, stages(new)?);
+    let stays = |stage: &Range<usize>| {
+        before == after && stage.clone().all(|member| are_same(&old[member], &new[member]))
+    };
+    Some(after.iter().filter(|stage| !stays(stage)).map(|stage| PreparedUnit::of(&new[stage.clone()], variants)).collect())
 }
 
 fn head(part: &Part) -> Option<&'static Head> {

@@ -39,7 +39,9 @@ pub use vramp_machine as machine;
 pub use vramp_pipeline::read;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(inline)]
-pub use vramp_pipeline::{Change, Controls, Error, Pipeline, PipelineBuilder, SetError, SettingInput, SettingState, Step};
+pub use vramp_pipeline::{
+    Change, Controls, Error, Pipeline, PipelineBuilder, SetError, SettingInput, SettingState, Step,
+};
 
 /// The types that most programs need: pipelines, options, and the handler API.
 pub mod prelude {

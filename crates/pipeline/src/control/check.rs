@@ -160,7 +160,8 @@ impl<'g> WantedChanges<'g> {
         if let Ok(before) = planner.decide(self.graph) {
             compare(&before, &plan, &names)?;
         }
-        let small_bytes = |name: &str| plan.handlers.iter().find(|own| own.name == name).map_or(0, |own| own.small_bytes);
+        let small_bytes =
+            |name: &str| plan.handlers.iter().find(|own| own.name == name).map_or(0, |own| own.small_bytes);
         let change = |(handler, changed): (&Handler, Vec<(String, String)>)| HandlerChange {
             handler: handler.name.clone(),
             settings: handler.settings.clone(),

@@ -16,7 +16,10 @@ pub enum SetError {
     NoHandler { handler: String, nearest: Option<String>, known: Vec<String> },
     #[error("{handler} has no setting `{key}`; {}", instead(nearest.as_deref(), known))]
     NoSetting { handler: String, key: String, nearest: Option<String>, known: Vec<String> },
-    #[error("{handler}.{key} is read when the pipeline starts and cannot change while it runs; {}", others(handler, live))]
+    #[error(
+        "{handler}.{key} is read when the pipeline starts and cannot change while it runs; {}",
+        others(handler, live)
+    )]
     Fixed {
         handler: String,
         key: String,

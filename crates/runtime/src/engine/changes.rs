@@ -190,11 +190,7 @@ impl Changer {
     }
 
     /// Makes a unit's new handlers and compiles its new kernels.
-    fn prepare(
-        &self,
-        unit: &ChangeableUnit,
-        changes: Vec<(usize, HandlerChange)>,
-    ) -> Result<ReadyChange, ChangeError> {
+    fn prepare(&self, unit: &ChangeableUnit, changes: Vec<(usize, HandlerChange)>) -> Result<ReadyChange, ChangeError> {
         let (mut setups, mut handlers, mut new) = (Vec::new(), Vec::new(), Vec::new());
         for (at, HandlerChange { handler, settings, declared, small_bytes, changed }) in changes {
             let member = &unit.members[at];

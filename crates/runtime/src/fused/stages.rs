@@ -128,7 +128,8 @@ impl FusedUnit {
                 self.put_prepared(prepared, on_device);
                 continue;
             }
-            let mut stage = FusedUnit::new(&stage_name(&self.name, range), own, prepared.recipe.clone(), self.rate, ports);
+            let mut stage =
+                FusedUnit::new(&stage_name(&self.name, range), own, prepared.recipe.clone(), self.rate, ports);
             stage.variants = self.variants;
             stage.put_prepared(prepared, on_device);
             self.later.insert(0, stage);

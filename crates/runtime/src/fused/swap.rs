@@ -92,18 +92,15 @@ fn compile(shaders: &[Shader], device: &Device) -> Result<Vec<DeviceKernel>, Com
 impl FusedUnit {
     /// Replaces members. Returns whether the kernels were replaced too. After an error the unit is as before, and `swap`
     /// can be applied again if the error was a loss of the device.
-    pub(super) fn swap_members(
-        &mut self,
-        swap: &mut UnitSwap,
-        device: Option<&Device>,
-    ) -> Result<bool, HandlerError> {
+    pub(super) fn swap_members(&mut self, swap: &mut UnitSwap, device: Option<&Device>) -> Result<bool, HandlerError> {
         let new = |at: usize| swap.members.iter().find(|member| member.at == at).map(|member| &member.parts);
         let parts = self.all_members().enumerate().map(|(at, own)| new(at).unwrap_or(&own.parts).clone());
         let parts: Vec<Vec<Part>> = parts.collect();
         let stages = stages(&parts).ok_or_else(|| HandlerError::failed("its parts do not make a kernel"))?;
         let divides = stages != self.stage_members();
         let stays: Vec<bool> = self.all_members().zip(&parts).map(|(own, parts)| are_same(&own.parts, parts)).collect();
-        let changed = stages.iter().enumerate().filter(|(_, stage)| divides || stays[(*stage).clone()].contains(&false));
+        let changed =
+            stages.iter().enumerate().filter(|(_, stage)| divides || stays[(*stage).clone()].contains(&false));
         let changed: Vec<(usize, Range<usize>)> = changed.map(|(at, stage)| (at, stage.clone())).collect();
         for (_, stage) in &changed {
             let own = &parts[stage.clone()];
@@ -186,10 +183,15 @@ pub(crate) fn can_replace(old: &[Vec<Part>], new: &[Vec<Part>]) -> bool {
 /// The kernels of the stages that change with these parts, not compiled.
 pub(crate) fn prepare(old: &[Vec<Part>], new: &[Vec<Part>], variants: &Variants) -> Option<Vec<PreparedUnit>> {
     let (before, after) = (stages(old)?, stages(new)?);
-    let stays = |stage: &Range<usize>| {
-        before == after && stage.clone().all(|member| are_same(&old[member], &new[member]))
-    };
-    Some(after.iter().filter(|stage| !stays(stage)).map(|stage| PreparedUnit::of(&new[stage.clone()], variants)).collect())
+    let stays =
+        |stage: &Range<usize>| before == after && stage.clone().all(|member| are_same(&old[member], &new[member]));
+    Some(
+        after
+            .iter()
+            .filter(|stage| !stays(stage))
+            .map(|stage| PreparedUnit::of(&new[stage.clone()], variants))
+            .collect(),
+    )
 }
 
 fn head(part: &Part) -> Option<&'static Head> {

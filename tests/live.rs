@@ -839,3 +839,72 @@ fn after_a_change_frames_allocate_nothing() {
         assert_eq!((steady.heap_allocs, steady.gpu_allocs, steady.bind_groups), (Some(0.0), 0.0, 0.0), "{side}");
     }
 }
+
+// ---- files that are followed
+
+/// Waits until an event that `is_it` accepts has come this often.
+fn wait_for(events: &Events, count: usize, is_it: impl Fn(&RunEvent) -> bool) -> bool {
+    let begun = std::time::Instant::now();
+    while lock(events).iter().filter(|event| is_it(event)).count() < count {
+        if begun.elapsed() > Duration::from_secs(60) {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[test]
+fn a_followed_file_takes_effect_when_it_is_saved_and_a_wrong_one_is_reported_once() {
+    let shelf = Shelf::new();
+    let picture = |width: u32| {
+        let pattern = shelf.files.pictures((width, 5), 1);
+        std::fs::read(pattern.replace('*', "0")).expect("it was written")
+    };
+    let (half, third) = (
+        "LUT_1D_SIZE 2\n0 0 0\n0.5 0.5 0.5\n",
+        "LUT_3D_SIZE 2\n0 0 0\n1 0 0\n0 1 0\n1 1 0\n0 0 1\n1 0 1\n0 1 1\n0.3 0.2 0.1\n",
+    );
+    let cases = [
+        ("lut", "film.cube", half.as_bytes().to_vec(), third.as_bytes().to_vec()),
+        ("overlay", "logo.png", picture(9), picture(40)),
+    ];
+    for (kind, name, first, second) in cases {
+        let path = shelf.folder.join(name);
+        // Saved by renaming, as editors do.
+        let save = |bytes: &[u8]| {
+            let new = shelf.folder.join("new");
+            std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, &path)).expect("there is room");
+        };
+        save(&first);
+        let text = format!("pattern kind=solid color=ffffff size=48x8 ! {kind} {} name=made ! keeps", path.display());
+        let options = RunOptions { pace: vramp::plan::Rate::new(100, 1), ..on(Space::Cpu) }.watch(true);
+        let Run { mut pipeline, kept, events } = Run::text(&text, options);
+        let stopper = pipeline.stopper();
+        let reloaded = |event: &RunEvent| matches!(event, RunEvent::Reloaded { handler } if handler == "made");
+        let refused = |event: &RunEvent| matches!(event, RunEvent::NotReloaded { handler, .. } if handler == "made");
+        let saw = std::thread::scope(|scope| {
+            let running = scope.spawn(move || pipeline.run().map_err(|error| error.to_string()));
+            save(&second);
+            let mut saw = vec![wait_for(&events, 1, reloaded)];
+            save(b"garbage");
+            saw.push(wait_for(&events, 1, refused));
+            save(&first);
+            saw.push(wait_for(&events, 2, reloaded));
+            stopper.finish();
+            running.join().expect("it does not panic").expect("it does not fail");
+            saw
+        });
+        assert_eq!(saw, [true; 3], "{kind}");
+        assert_eq!(lock(&events).iter().filter(|event| refused(event)).count(), 1, "{kind}");
+        let (kept, number) = (lock(&kept).clone(), |event: &RunEvent| match event {
+            RunEvent::Changed { frame, .. } => Some(*frame),
+            _ => None,
+        });
+        let changed: Vec<u64> = lock(&events).iter().filter_map(number).collect();
+        let [second_from, first_again] = changed[..] else { panic!("{kind}: {changed:?}") };
+        let at = |number: u64| &kept[&("keeps0".to_owned(), number)];
+        assert!(at(second_from) == at(first_again - 1) && at(second_from) != at(first_again), "{kind}");
+        assert!(second_from == 0 || at(0) == at(first_again), "{kind}");
+    }
+}

@@ -191,7 +191,7 @@ impl WantedHandler<'_> {
             })?;
             for group in entry.one_of.iter().filter(|group| group.contains(&key.as_str())) {
                 other_shader |= entry.open_settings;
-                settings = self.replacing(settings, key, group)?;
+                settings = self.replacing(&settings, key, group)?;
             }
             settings.set(key.as_str(), value);
         }
@@ -222,7 +222,7 @@ impl WantedHandler<'_> {
     }
 
     /// The settings without the alternatives of a setting that is given.
-    fn replacing(&self, settings: SettingValues, key: &str, group: &[&str]) -> Result<SettingValues, SetError> {
+    fn replacing(&self, settings: &SettingValues, key: &str, group: &[&str]) -> Result<SettingValues, SetError> {
         let also = self.given.iter().find(|(own, _)| own != key && group.contains(&own.as_str()));
         if let Some((other, _)) = also {
             let keys = vec![key.to_owned(), other.clone()];
@@ -259,7 +259,9 @@ impl WantedHandler<'_> {
         for (key, value) in handler.settings.iter().filter(|(key, _)| handler.entry.setting(key).is_some()) {
             settings.set(key, value.clone());
         }
-        now.iter().for_each(|setting| settings.set(setting.name.as_str(), setting.default.clone()));
+        for setting in &now {
+            settings.set(setting.name.as_str(), setting.default.clone());
+        }
         for (key, value) in given {
             let Some(setting) = now.iter().find(|setting| setting.name == key) else {
                 let (handler, value) = (handler.name.clone(), value.to_string());

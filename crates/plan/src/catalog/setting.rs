@@ -223,8 +223,10 @@ impl fmt::Display for Value {
             Value::Text(text) => f.write_str(text),
             Value::Size(size) => write!(f, "{size}"),
             Value::Rate(rate) => write!(f, "{rate}"),
-            Value::Color([r, g, b, 255]) => write!(f, "{r:02x}{g:02x}{b:02x}"),
-            Value::Color([r, g, b, a]) => write!(f, "{r:02x}{g:02x}{b:02x}{a:02x}"),
+            Value::Color(rgba) => {
+                let digits = if rgba[3] == 255 { &rgba[..3] } else { rgba };
+                digits.iter().try_for_each(|channel| write!(f, "{channel:02x}"))
+            }
             Value::Format(format) => write!(f, "{format}"),
         }
     }

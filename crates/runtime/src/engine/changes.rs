@@ -216,7 +216,9 @@ impl Changer {
             return Ok(ReadyChange { work: ChangeWork::Setup(Box::new(setup)), handlers, setups, parts: None });
         };
         let mut parts = old.clone();
-        new.iter().for_each(|member| parts[member.at].clone_from(&member.parts));
+        for member in &new {
+            parts[member.at].clone_from(&member.parts);
+        }
         let replaced = if can_replace(old, &parts) { prepare(old, &parts, &self.shared.variants) } else { None };
         let Some(mut prepared) = replaced else {
             return Err(ChangeError::OtherPlan { handler: handlers[0].name.clone(), unit: unit.name.clone() });

@@ -202,14 +202,15 @@ impl FrameHandler for FusedUnit {
     fn leave_device(&mut self) -> bool {
         self.kernels = None;
         self.nothing.clear();
-        let twin = self.recipe.has_twin();
+        let mut twins = self.recipe.has_twin();
         #[cfg(not(target_arch = "wasm32"))]
         {
             self.resumed = None;
-            return self.later.iter_mut().fold(twin, |all, stage| stage.leave_device() && all);
+            for stage in &mut self.later {
+                twins &= stage.leave_device();
+            }
         }
-        #[cfg(target_arch = "wasm32")]
-        twin
+        twins
     }
 
     #[cfg(not(target_arch = "wasm32"))]

@@ -42,7 +42,7 @@ pub(crate) fn stages(parts: &[Vec<Part>]) -> Option<Vec<Range<usize>>> {
         }
         // Functions before a head with several images could belong to any of the images.
         let several = parts.iter().any(|part| matches!(part, Part::HeadOf(_, 1..)));
-        let joins = !closed && !alone && !several && !(headed && heads > 0);
+        let joins = !(closed || alone || several || headed && heads > 0);
         match stages.last_mut().filter(|_| joins) {
             Some(stage) => {
                 stage.end = at + 1;

@@ -39,13 +39,15 @@ pub use vramp_machine as machine;
 pub use vramp_pipeline::read;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(inline)]
-pub use vramp_pipeline::{Access, Error, Pipeline, PipelineBuilder, Running, Step};
+pub use vramp_pipeline::{
+    Access, Change, Controls, Error, Pipeline, PipelineBuilder, Running, SetError, SettingInput, SettingState, Step,
+};
 
 /// The types that most programs need: pipelines, options, and the handler API.
 pub mod prelude {
     pub use vramp_handlers::app::{AppInput, AppOutput, LentFrame, PullError, PulledFrame, PushError, Wait};
     #[cfg(not(target_arch = "wasm32"))]
-    pub use vramp_pipeline::{Error, Pipeline, PipelineBuilder, Running, Step};
+    pub use vramp_pipeline::{Controls, Error, Pipeline, PipelineBuilder, Running, SetError, Step};
     pub use vramp_plan::catalog::{Entry, KernelRule, Probed, Setting};
     pub use vramp_plan::{Format, Graph, HandlerSpec, OnLoss, Plan, Policy, Profile, Rate, RunOptions, Size, Space};
     pub use vramp_runtime::{

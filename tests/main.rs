@@ -20,6 +20,7 @@ mod faults;
 mod formats;
 mod harness;
 mod lessons;
+mod live;
 mod pipeline;
 mod random;
 mod readme;

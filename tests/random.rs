@@ -5,8 +5,8 @@
 //! `cargo xtask long` runs thousands of pipelines.
 
 pub(crate) mod chance;
-mod files;
-mod settings;
+pub(crate) mod files;
+pub(crate) mod settings;
 mod sketch;
 
 use std::collections::BTreeSet;

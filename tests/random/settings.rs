@@ -55,7 +55,7 @@ pub fn handler(entry: &Entry, lead: Size, files: &Files, chance: &mut Chance) ->
 /// The maximum number of frames that a handler delays or skips.
 const MOST_FRAMES: i64 = 3;
 
-fn value(entry: &Entry, setting: &Setting, files: &Files, chance: &mut Chance) -> String {
+pub fn value(entry: &Entry, setting: &Setting, files: &Files, chance: &mut Chance) -> String {
     let holds = [entry.delay, entry.every].contains(&vramp::plan::catalog::Frames::Setting(setting.name));
     match setting.value {
         ValueType::Int { min, max } if holds => chance.between(min, max.min(MOST_FRAMES)).to_string(),

@@ -156,7 +156,6 @@ fn can_be_made(handler: &Handler, plan: &Plan, registry: &Registry, space: Space
         rate: outputs.iter().flatten().find_map(Content::rate),
         handlers: plan.handlers.len(),
         declared: handler.declared.as_ref(),
-        watch: false,
         pool: FramePool::new(1 << 20),
         device: None,
         handles: Handles::default(),

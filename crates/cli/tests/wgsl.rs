@@ -291,18 +291,18 @@ fn a_watched_shader_takes_effect_when_it_is_saved_and_stays_when_it_is_wrong() {
         let new = file(&dir, "new.wgsl", text);
         std::fs::rename(new, &path).unwrap();
     };
-    let before = until("probe0").split_whitespace().last().unwrap().to_owned();
+    let before = until("probe0: frame").split_whitespace().last().unwrap().to_owned();
     save(
         "struct Settings {\n    light: f32, // = 0.5\n}\nfn pixel(c: vec4f, s: Settings) -> vec4f { return vec4f(s.light); }",
     );
     until("wgsl0: reloaded");
     // Frames of the old shader may still be on the way to the probe when the new one takes over.
-    let mut later = (0..100).map(|_| until("probe0").split_whitespace().last().unwrap().to_owned());
+    let mut later = (0..100).map(|_| until("probe0: frame").split_whitespace().last().unwrap().to_owned());
     let after = later.find(|pixels| *pixels != before).expect("other pixels come out");
     save("fn pixel(c: vec4f) -> vec4f {\n    return d;\n}");
-    let message = until("the previous shader keeps running");
+    let message = until("the handler keeps running as before");
     assert!(message.contains("live.wgsl:2:12: no definition in scope for identifier: `d`"), "{message}");
-    assert_eq!(until("probe0").split_whitespace().last().unwrap(), after, "the old shader keeps running");
+    assert_eq!(until("probe0: frame").split_whitespace().last().unwrap(), after, "the old shader keeps running");
     std::fs::write(&path, "fn pixel(c: vec4f) -> vec4f { return c; }").unwrap();
     until("wgsl0: reloaded");
     interrupt(child.id());

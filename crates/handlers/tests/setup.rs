@@ -16,7 +16,6 @@ pub fn setup<'a>(name: &'a str, settings: &'a SettingValues) -> Setup<'a> {
         rate: None,
         handlers: 3,
         declared: None,
-        watch: false,
         pool: FramePool::new(1 << 20),
         device: None,
         handles: Handles::default(),

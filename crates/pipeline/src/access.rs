@@ -8,7 +8,7 @@ use vramp_plan::Plan;
 use vramp_runtime::engine::Engine;
 use vramp_runtime::{Handles, Stopper, Watch};
 
-use super::Error;
+use super::{Change, Controls, Error, SetError, SettingInput};
 
 /// The plan, the device, the ends and the handles of a pipeline. [`Pipeline`](crate::Pipeline) and
 /// [`Running`](crate::Running) both dereference to this type.
@@ -18,17 +18,19 @@ pub struct Access {
     stopper: Stopper,
     watch: Watch,
     handles: Handles,
+    controls: Controls,
     threads: usize,
 }
 
 impl Access {
-    pub(super) fn new(plan: Plan, device: Option<Device>, engine: &Engine) -> Access {
+    pub(super) fn new(plan: Plan, device: Option<Device>, engine: &Engine, controls: Controls) -> Access {
         Access {
             plan,
             device,
             stopper: engine.stopper(),
             watch: engine.watch(),
             handles: engine.handles().clone(),
+            controls,
             threads: engine.threads(),
         }
     }
@@ -66,6 +68,17 @@ impl Access {
     /// The program's end of an `app` sink. An empty name stands for the only app sink.
     pub fn output(&self, name: &str) -> Result<AppOutput, Error> {
         published(&self.handles, name, "sink")
+    }
+
+    /// A handle that changes and reads settings from any thread.
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
+    }
+
+    /// Changes a setting, such as `blur0.sigma`, between two frames; see [`Controls::set`]. During [`Pipeline::run`](crate::Pipeline::run),
+    /// use [`Access::controls`].
+    pub fn set(&self, name: &str, value: impl Into<SettingInput>) -> Result<Change, SetError> {
+        self.controls.set(name, value)
     }
 
     /// The handles that handlers have published, for programs with handlers of their own.

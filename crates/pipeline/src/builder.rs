@@ -27,7 +27,9 @@ use vramp_plan::{
 use vramp_runtime::engine::{Engine, EngineParts, Reopen, Replan};
 use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Trace};
 
-use super::{Error, Pipeline};
+use super::control::{PinnedPlanner, SharedGraph, follow};
+use super::pipeline::BuiltEngine;
+use super::{Controls, Error, Pipeline};
 
 /// By default, the device's pool may exceed the planned memory by this many bytes, because small buffers are not known
 /// when planning.
@@ -298,26 +300,27 @@ impl PipelineBuilder {
         profile: &Profile,
         device: Option<&Device>,
         reopen: Option<Reopen>,
-    ) -> Result<Engine, Error> {
+    ) -> Result<BuiltEngine, Error> {
         let registry = self.whole_registry()?;
-        Ok(Engine::build(EngineParts {
+        // Taken before handlers read their files, so that no change is missed.
+        let followed = if self.options.watch { follow::files(graph) } else { Vec::new() };
+        let (planner, shared) = (self.pinned(plan, profile), Arc::new(Mutex::new(graph.clone())));
+        let engine = Engine::build(EngineParts {
             device: device.cloned(),
             reopen,
             variants: profile.gpu.as_ref().map(|gpu| gpu.variants).unwrap_or_default(),
-            replan: Some(self.replan(graph, plan, profile)),
+            replan: Some(replan(planner.clone(), Arc::clone(&shared))),
             listener: self.listener.clone(),
             trace: self.trace.clone(),
             ..EngineParts::new(plan, graph, &registry, &self.options)
-        })?)
+        })?;
+        let (changer, listener) = (engine.changer(), self.listener.clone());
+        let controls = Controls::new(shared, planner, registry, changer, listener, self.writes);
+        Ok(BuiltEngine { engine, controls, followed })
     }
 
-    /// The function that the engine calls when frames change their size. The function plans the graph with the new
-    /// size. Every handler stays in its current space, because its state and the waiting frames are in that space. From
-    /// the new plan only the planned memory is used, to check that there is room. Handlers take the new size from the
-    /// frames. Inputs that must have equal sizes may change one after the other, and until all of them have changed no
-    /// plan is possible. This is not an error, because the handler that joins the inputs checks each frame.
-    fn replan(&self, graph: &Graph, plan: &Plan, profile: &Profile) -> Replan {
-        let (graph, profile) = (Mutex::new(graph.clone()), profile.clone());
+    /// Plans the graph again with every handler where it is, because its state and the waiting frames are there.
+    fn pinned(&self, plan: &Plan, profile: &Profile) -> PinnedPlanner {
         let written = plan.handlers.iter().filter(|handler| !handler.inserted);
         let options = RunOptions {
             only: None,
@@ -327,16 +330,24 @@ impl PipelineBuilder {
             pins: written.map(|handler| (handler.name.clone(), handler.space)).collect(),
             ..self.options.clone()
         };
-        Arc::new(move |source: &str, size: Size| {
-            let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
-            *graph = graph.with_source_size(source, size);
-            match Plan::decide(&graph, &profile, &options) {
-                Ok(plan) => Ok(plan.memory),
-                Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(PlannedMemory::default()),
-                Err(why) => Err(why.to_string()),
-            }
-        })
+        PinnedPlanner { profile: profile.clone(), options }
     }
+}
+
+/// The function that the engine calls when frames change their size. The function plans the graph with the new size.
+/// From the new plan only the planned memory is used, to check that there is room. Handlers take the new size from the
+/// frames. Inputs that must have equal sizes may change one after the other, and until all of them have changed no plan
+/// is possible. This is not an error, because the handler that joins the inputs checks each frame.
+fn replan(planner: PinnedPlanner, graph: SharedGraph) -> Replan {
+    Arc::new(move |source: &str, size: Size| {
+        let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
+        *graph = graph.with_source_size(source, size);
+        match planner.decide(&graph) {
+            Ok(plan) => Ok(plan.memory),
+            Err(NoPlan::Shape { .. } | NoPlan::Conflict(_)) => Ok(PlannedMemory::default()),
+            Err(why) => Err(why.to_string()),
+        }
+    })
 }
 
 /// The warning for a run on the CPU that could have used a device.

@@ -14,6 +14,8 @@ mod access;
 #[cfg(not(target_arch = "wasm32"))]
 mod builder;
 #[cfg(not(target_arch = "wasm32"))]
+mod control;
+#[cfg(not(target_arch = "wasm32"))]
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod pipeline;
@@ -24,6 +26,8 @@ mod running;
 pub use access::Access;
 #[cfg(not(target_arch = "wasm32"))]
 pub use builder::PipelineBuilder;
+#[cfg(not(target_arch = "wasm32"))]
+pub use control::{Change, Controls, SetError, SettingInput, SettingState};
 #[cfg(not(target_arch = "wasm32"))]
 pub use error::Error;
 #[cfg(not(target_arch = "wasm32"))]

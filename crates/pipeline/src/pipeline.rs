@@ -14,7 +14,8 @@ use vramp_runtime::engine::Engine;
 use vramp_runtime::{Report, RunOutcome, Stepped};
 
 use super::access::Access;
-use super::{Error, PipelineBuilder, Running};
+use super::control::follow::{FollowedFile, Follower};
+use super::{Controls, Error, PipelineBuilder, Running};
 
 /// The result of [`Pipeline::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +48,21 @@ pub enum Step {
 /// ```
 pub struct Pipeline {
     pub(super) access: Access,
+    /// Files to follow during the run.
+    followed: Vec<FollowedFile>,
+    follower: Option<Follower>,
     longest: Option<Duration>,
     /// `None` after the run.
     engine: Option<Engine>,
     /// The time of the first step.
     started: Option<Instant>,
+}
+
+/// An engine with the handle that changes its settings, and the files to follow.
+pub(crate) struct BuiltEngine {
+    pub(crate) engine: Engine,
+    pub(crate) controls: Controls,
+    pub(crate) followed: Vec<FollowedFile>,
 }
 
 impl Pipeline {
@@ -76,9 +87,16 @@ impl Pipeline {
         PipelineBuilder::graph(graph)
     }
 
-    pub(super) fn new(plan: Plan, device: Option<Device>, engine: Engine, options: &RunOptions) -> Pipeline {
+    pub(super) fn new(
+        plan: Plan,
+        device: Option<Device>,
+        BuiltEngine { engine, controls, followed }: BuiltEngine,
+        options: &RunOptions,
+    ) -> Pipeline {
         Pipeline {
-            access: Access::new(plan, device, &engine),
+            access: Access::new(plan, device, &engine, controls),
+            followed,
+            follower: None,
             longest: options.longest_ms.map(Duration::from_millis),
             engine: Some(engine),
             started: None,
@@ -100,8 +118,13 @@ impl Pipeline {
     /// ```
     pub fn spawn(mut self) -> Result<Running, Error> {
         let engine = self.unused()?;
-        let longest = self.longest;
-        Running::start(self.access, move || engine.run(longest))
+        let (longest, access) = (self.longest, self.access);
+        let follower = Follower::begin(self.followed, &access.controls());
+        Running::start(access, move || {
+            let outcome = engine.run(longest);
+            drop(follower);
+            outcome
+        })
     }
 
     /// Runs until the sources end, a handler fails, the run is stopped, or the time limit in the options is reached. A
@@ -112,7 +135,11 @@ impl Pipeline {
 
     /// Runs like [`Pipeline::run`], and returns the report even if the run failed.
     pub fn outcome(&mut self) -> Result<RunOutcome, Error> {
-        Ok(self.unused()?.run(self.longest)?)
+        let engine = self.unused()?;
+        self.follow();
+        let outcome = engine.run(self.longest);
+        self.follower = None;
+        Ok(outcome?)
     }
 
     /// Runs everything that can run now, on the caller's thread. This is for programs with their own loop, such as a
@@ -142,6 +169,7 @@ impl Pipeline {
             None => {
                 let started = *self.started.insert(Instant::now());
                 engine.start()?;
+                self.follower = Follower::begin(std::mem::take(&mut self.followed), &self.access.controls());
                 started
             }
         };
@@ -172,6 +200,7 @@ impl Pipeline {
     /// handler fails to stop; earlier failures were returned by the steps in which they happened.
     pub fn finish(&mut self) -> Result<Report, Error> {
         let mut engine = self.engine.take().ok_or(Error::HasRun)?;
+        self.follower = None;
         let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
         match engine.finish(elapsed) {
             (report, None) => Ok(report),
@@ -182,6 +211,11 @@ impl Pipeline {
     /// Returns the engine of a pipeline that has not begun, for callers that step the engine with their own clock.
     pub fn into_engine(mut self) -> Result<Engine, Error> {
         self.unused()
+    }
+
+    /// Begins to follow the files that handlers are made from, if that was requested.
+    fn follow(&mut self) {
+        self.follower = Follower::begin(std::mem::take(&mut self.followed), &self.access.controls());
     }
 
     /// The engine of a pipeline that was neither run nor stepped.

@@ -7,6 +7,7 @@
 //! Invariants: a handler never waits for vramp; it is called when all its inputs are there. A call sends at most one
 //! frame per output.
 
+use std::any::Any;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -18,9 +19,12 @@ use vramp_plan::{Format, Rate, Size};
 
 use crate::frame::pool::{FramePool, PoolError};
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::fused::UnitSwap;
 use crate::lane::context::LaneContext;
 use crate::memory::no_memory::NoMemory;
 use crate::memory::shortage::OutOfMemory;
+use crate::registry::Setup;
 use crate::waker::Waker;
 
 /// The outcome of a call.
@@ -219,6 +223,31 @@ pub trait FrameHandler: Send {
     /// that are lost with the device are not finished; `leave_device` or `enter_device` is called instead.
     fn finished(&mut self) {}
 
+    /// Changes settings between two frames. `setup` has all settings, the changed ones among them, and is otherwise as
+    /// it was when the handler was made. The handler keeps its state and its open files. After an error, the handler
+    /// continues as before and the error is reported.
+    ///
+    /// Called only if the entry declares a setting as [`Liveness::Live`](vramp_plan::catalog::Liveness::Live) or
+    /// [`Liveness::Rebuild`](vramp_plan::catalog::Liveness::Rebuild); such a handler must implement this method.
+    fn change(&mut self, setup: &Setup<'_>) -> Result<(), HandlerError> {
+        let _ = setup;
+        Err(HandlerError::failed("its entry declares a setting that can change, but it does not implement `change`"))
+    }
+
+    /// Replaces members, if the handler is a fused unit. Returns whether the kernels were replaced too.
+    #[doc(hidden)]
+    #[cfg(not(target_arch = "wasm32"))]
+    fn swap(&mut self, swap: &mut UnitSwap, device: Option<&vramp_gpu::Device>) -> Result<bool, HandlerError> {
+        let _ = (swap, device);
+        Err(HandlerError::failed("it has no members to replace"))
+    }
+
+    /// The parts of each member, if the handler is a fused unit.
+    #[doc(hidden)]
+    fn parts(&self) -> Option<Vec<Vec<Part>>> {
+        None
+    }
+
     /// Called when the device is lost: later frames are on the host. Returns true if the handler can continue with
     /// frames on the host; otherwise the run ends. Called only on handlers that offer the GPU.
     fn leave_device(&mut self) -> bool {
@@ -392,7 +421,8 @@ pub struct PixelInfo {
 
 /// A handler that consists of kernels with parameters that may change from frame to frame.
 pub trait PixelHandler: Send {
-    /// The kernels in order: at most one head, before any function. Called once.
+    /// The kernels in order: at most one head, before any function. The kernels of a handler never change; a change of
+    /// a setting makes a new handler.
     fn parts(&self) -> Vec<Part>;
 
     /// Called before each frame if the head reads several images, with the sizes of these images (the size of the
@@ -417,11 +447,16 @@ pub trait PixelHandler: Send {
         Ok(())
     }
 
-    /// A replacement for this handler if the file it was made from has changed. Called before every frame; returns
-    /// `Some` once per change. This handler keeps running until the replacement's kernels are compiled. If the changed
-    /// file is faulty, returns the error text.
-    fn successor(&mut self) -> Option<Result<Box<dyn PixelHandler>, String>> {
+    /// The state that the handler has collected over frames, for its successor. If a setting changes, a new handler is
+    /// made from the changed settings and replaces this handler between two frames. `None` if each frame depends only
+    /// on the settings and on the frame.
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         None
+    }
+
+    /// Takes the state that the predecessor has handed over; called after `start`.
+    fn take_over(&mut self, state: Box<dyn Any + Send>) {
+        drop(state);
     }
 
     /// Writes the parameters of every part, in order. A frame is produced only if this method returns

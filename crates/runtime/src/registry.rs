@@ -87,14 +87,48 @@ pub struct Setup<'a> {
     pub handlers: usize,
     /// The declaration found in the user's shader text, if the handler is made from such a text.
     pub declared: Option<&'a DeclaredShader>,
-    /// Whether the handler should follow changes of the file it is made from.
-    pub watch: bool,
     /// The pipeline's host memory.
     pub pool: FramePool,
     /// The device, if the handler runs there.
     pub device: Option<Device>,
     /// The handles that handlers have published; see [`Setup::publish`].
     pub handles: Handles,
+}
+
+/// A [`Setup`] that owns its parts, to make or change a handler later.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedSetup {
+    pub(crate) name: String,
+    pub(crate) settings: SettingValues,
+    pub(crate) inputs: Vec<Option<Content>>,
+    pub(crate) outputs: Vec<Option<Content>>,
+    pub(crate) tags: Option<Arc<StreamTags>>,
+    pub(crate) space: Space,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) handlers: usize,
+    pub(crate) declared: Option<DeclaredShader>,
+    pub(crate) pool: FramePool,
+    pub(crate) device: Option<Device>,
+    pub(crate) handles: Handles,
+}
+
+impl OwnedSetup {
+    pub(crate) fn setup(&self) -> Setup<'_> {
+        Setup {
+            name: &self.name,
+            settings: &self.settings,
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+            tags: self.tags.as_deref(),
+            space: self.space,
+            rate: self.rate,
+            handlers: self.handlers,
+            declared: self.declared.as_ref(),
+            pool: self.pool.clone(),
+            device: self.device.clone(),
+            handles: self.handles.clone(),
+        }
+    }
 }
 
 /// Getters for settings whose declaration guarantees a value. A missing value is an error, not a panic.

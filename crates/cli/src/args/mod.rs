@@ -331,7 +331,7 @@ pub(crate) struct RunArgs {
     /// Maximum duration in seconds; the sources end after that
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// When the file of a shader changes, reload the shader between two frames
+    /// When a file that a handler is made from changes (a shader, a lut, an overlay), read it again between two frames
     #[arg(long)]
     pub(crate) watch: bool,
     /// Milliseconds that one submission may take before the device counts as hung; defaults to 10000

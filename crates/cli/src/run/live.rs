@@ -73,6 +73,8 @@ impl Total {
 #[derive(Clone)]
 pub(crate) struct Live {
     quiet: bool,
+    /// Whether changed settings are reported.
+    verbose: bool,
     total: Total,
     bar: Option<ProgressBar>,
     /// Messages to print at the end: changes of the frame size, and all messages if a sink draws on the terminal.
@@ -95,7 +97,14 @@ impl Live {
             bar.set_style(ProgressStyle::with_template(style).expect("the templates above are well formed"));
             bar
         });
-        Live { quiet, total, bar, log: EventLog::new(), drawn: watched && drawn }
+        Live { quiet, verbose: false, total, bar, log: EventLog::new(), drawn: watched && drawn }
+    }
+
+    /// Reports changed settings too.
+    #[must_use]
+    pub(crate) fn verbose(mut self, verbose: bool) -> Live {
+        self.verbose = verbose;
+        self
     }
 
     /// Shows the live line, if there is one.
@@ -123,7 +132,7 @@ impl Live {
     }
 
     fn hear(&self, event: &RunEvent) {
-        if self.quiet {
+        if self.quiet || !self.verbose && matches!(event, RunEvent::Changed { .. }) {
             return;
         }
         if let RunEvent::Second(progress) = event {
@@ -190,6 +199,15 @@ fn facts(progress: &RunProgress, total: Total) -> String {
 pub(super) fn message(event: &RunEvent) -> Option<Message> {
     match event {
         RunEvent::Reloaded { handler } => Some(Message::Note(format!("{handler}: reloaded"))),
+        RunEvent::Changed { handler, settings, frame } => {
+            let is_plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c == '"' || c <= ' ');
+            let setting = |(key, value): &(String, String)| match value {
+                plain if is_plain(plain) => format!("{key}={plain}"),
+                other => format!("{key}={other:?}"),
+            };
+            let settings: Vec<String> = settings.iter().map(setting).collect();
+            Some(Message::Note(format!("{handler}: {} from frame {frame} on", settings.join(" "))))
+        }
         RunEvent::DeviceBack { device } => {
             Some(Message::Note(format!("{device} is available again and continues the run")))
         }
@@ -205,6 +223,7 @@ fn warning(event: &RunEvent) -> Option<String> {
         | RunEvent::Second(_)
         | RunEvent::Replanned { .. }
         | RunEvent::Reloaded { .. }
+        | RunEvent::Changed { .. }
         | RunEvent::DeviceBack { .. } => None,
         RunEvent::Failed { handler, frame, error, policy } => {
             let then = match policy {
@@ -213,8 +232,11 @@ fn warning(event: &RunEvent) -> Option<String> {
             };
             Some(format!("{handler} failed on frame {frame}: {error}; {then}, and later failures are not reported"))
         }
+        RunEvent::NotChanged { handler, frame, problem } => {
+            Some(format!("{handler} keeps its settings at frame {frame}: {problem}"))
+        }
         RunEvent::NotReloaded { handler, problem } => {
-            Some(format!("{handler}: the saved file cannot be used, so the previous shader keeps running: {problem}"))
+            Some(format!("{handler}: the saved file cannot be used, so the handler keeps running as before: {problem}"))
         }
         RunEvent::Slow { handler, own, frame, took, budget, count } => {
             let more =

@@ -72,6 +72,7 @@ fn play(
     }
     streams.refuse_drawing_elsewhere()?;
     let live = Live::new(flags.quiet, Total::of(graph, args.frames, args.seconds), streams.draws());
+    let live = live.verbose(flags.verbose);
     let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, live.listener())?;
     interrupts.stop_instead(pipeline.stopper());
     live.begin();

@@ -229,6 +229,11 @@ impl Device {
         Ok(kernel)
     }
 
+    /// Whether this device compiled the kernel.
+    pub fn owns_kernel(&self, kernel: &DeviceKernel) -> bool {
+        kernel.device == self.inner.id
+    }
+
     /// Number of compiled kernels.
     pub fn kernels(&self) -> usize {
         self.inner.pipelines.len()

@@ -14,7 +14,7 @@ pub static ENTRY: Entry = Entry {
         Setting::number("amount", 0.0..=1.0, "share of the second image; 0 gives only the first").default("0.5").live(),
         Setting::choice("mode", &["mix", "over", "add", "multiply", "screen", "difference"], "blend mode")
             .default("mix")
-            .rebuild(),
+            .live(),
     ],
     bare: Some("amount"),
     equal_sizes: true,

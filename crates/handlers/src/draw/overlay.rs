@@ -21,7 +21,7 @@ pub static ENTRY: Entry = Entry {
     about: "draws an image file over every frame",
     example: "pattern ! overlay path=logo.png x=-20 y=20 alpha=0.8 ! null",
     settings: &[
-        Setting::path("path", PathUse::Read, "image file, rotated as its EXIF data says"),
+        Setting::path("path", PathUse::Read, "image file, rotated as its EXIF data says").live(),
         Setting::int("x", OFFSET, "distance from the left in pixels; a negative value is the distance from the right")
             .default("0")
             .live(),

@@ -12,14 +12,14 @@ pub static ENTRY: Entry = Entry {
     about: "blurs with a Gaussian",
     example: "pattern size=64x64 ! blur sigma=2 ! null",
     settings: &[
-        Setting::number("sigma", 0.01..=100.0, "standard deviation in pixels").default("2").rebuild(),
+        Setting::number("sigma", 0.01..=100.0, "standard deviation in pixels").default("2").live(),
         Setting::of(
             "size",
             ValueType::Odd { max: 1023, zero: true },
             "number of taps; 0 means 6 * sigma + 1, or the next odd number",
         )
         .default("0")
-        .rebuild(),
+        .live(),
     ],
     bare: Some("sigma"),
     kernel: KernelRule::Reading(KernelDesc::separable(13), taps),

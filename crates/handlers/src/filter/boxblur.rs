@@ -17,7 +17,7 @@ pub static ENTRY: Entry = Entry {
         "side of the square in pixels",
     )
     .default("9")
-    .rebuild()],
+    .live()],
     bare: Some("size"),
     kernel: KernelRule::Reading(KernelDesc::separable(9), side),
     work: Work { class: Class::Tap, units: Units::PerPixelBy(|settings| f64::from(2 * side(settings))) },

@@ -13,7 +13,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern size=64x64 ! convolve kernel=-2,-1,0,-1,1,1,0,1,2 ! null",
     settings: &[
         Setting::of("kernel", ValueType::Numbers { counts: &[9, 25, 49] }, "weights, row by row: 3x3, 5x5 or 7x7")
-            .rebuild(),
+            .live(),
         Setting::number(
             "divisor",
             -1e9..=1e9,

@@ -12,7 +12,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! flip axis=h ! null",
     settings: &[Setting::choice("axis", &["h", "v", "both"], "axis: h swaps left and right, v swaps top and bottom")
         .default("h")
-        .rebuild()],
+        .live()],
     bare: Some("axis"),
     kernel: KernelRule::Always(KernelDesc::GATHER),
     keeps_lines: |settings, _| settings.word("axis") == Some("h"),

@@ -19,7 +19,7 @@ pub static ENTRY: Entry = Entry {
     name: "lut",
     about: "applies the colour table of a .cube file",
     example: "pattern size=64x64 ! lut path=film.cube ! null",
-    settings: &[Setting::path("path", PathUse::Read, ".cube file with a 1-D or 3-D table")],
+    settings: &[Setting::path("path", PathUse::Read, ".cube file with a 1-D or 3-D table").rebuild()],
     bare: Some("path"),
     // For each pixel, the four corners of a tetrahedron in the cube are read and weighted.
     work: Work { class: Class::Pixel, units: Units::PerPixel(4.0) },

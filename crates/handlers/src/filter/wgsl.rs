@@ -1,11 +1,10 @@
 //! `wgsl`: runs a user's shader, which is a pixel function or a whole kernel. The handler has no CPU version, so it
 //! needs the device.
 //!
-//! The shader is checked before the first frame; the message of an error shows the line. With `--watch`, a saved file
-//! takes effect between two frames, or not at all if the file has an error (`follow`).
+//! The shader is checked before the first frame; the message of an error shows the line. A shader that is saved during
+//! a run with `--watch` is read anew: the pipeline sets `path` to the value that it has.
 
 mod declare;
-mod follow;
 
 use std::sync::Arc;
 
@@ -15,7 +14,6 @@ use vramp_plan::catalog::{Class, Entry, KernelDesc, KernelRule, PathUse, Setting
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
 pub(crate) use declare::declared;
-use follow::Following;
 
 pub static ENTRY: Entry = Entry {
     name: "wgsl",
@@ -23,7 +21,7 @@ pub static ENTRY: Entry = Entry {
     example: "pattern ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return vec4f(1 - c.rgb, c.a); }\" ! null",
     settings: &[
         Setting::path("path", PathUse::Read, "shader file").optional().rebuild(),
-        Setting::text("code", "shader text").optional(),
+        Setting::text("code", "shader text").optional().rebuild(),
     ],
     bare: Some("path"),
     one_of: &[&["path", "code"]],
@@ -36,11 +34,10 @@ pub static ENTRY: Entry = Entry {
     ..Entry::FILTER
 };
 
-/// A shader with its parameter words, and the watcher of its file.
+/// A shader with its parameter words.
 struct OwnShader {
     own: Own,
     words: Vec<u32>,
-    following: Option<Arc<Following>>,
 }
 
 impl OwnShader {
@@ -61,7 +58,7 @@ impl OwnShader {
             };
             member.put(&given, &mut words);
         }
-        Ok(OwnShader { own, words, following: None })
+        Ok(OwnShader { own, words })
     }
 }
 
@@ -71,12 +68,6 @@ impl PixelHandler for OwnShader {
             Own::Pixel(function) => Part::Own(Arc::clone(function)),
             Own::Whole(kernel) => Part::Whole(Arc::clone(kernel)),
         }]
-    }
-
-    fn successor(&mut self) -> Option<Result<Box<dyn PixelHandler>, String>> {
-        let changed = self.following.as_ref()?.changed()?;
-        let following = self.following.clone();
-        Some(changed.map(|shader| Box::new(OwnShader { following, ..shader }) as Box<dyn PixelHandler>))
     }
 
     fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
@@ -96,9 +87,6 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
         None => declare::text(setup.settings).map_err(HandlerError::failed)?,
     };
     let own = Own::read(&text).map_err(|error| HandlerError::failed(format!("{name}:{error}")))?;
-    let mut shader = OwnShader::of(own, |key| setup.settings.get(key)).map_err(HandlerError::failed)?;
-    if let (true, Some(path)) = (setup.watch, setup.settings.text("path")) {
-        shader.following = Following::begin(path, &text, &shader.own, setup.settings).map(Some).unwrap_or_default();
-    }
+    let shader = OwnShader::of(own, |key| setup.settings.get(key)).map_err(HandlerError::failed)?;
     Ok(Worker::pixels(shader))
 }

@@ -47,6 +47,11 @@ impl OwnFunction {
         self.marked.replace(MARK, &format!("_{index}"))
     }
 
+    /// Whether both functions give the same code and read the same parameter words.
+    pub fn is_same(&self, other: &OwnFunction) -> bool {
+        self.marked == other.marked && self.words == other.words
+    }
+
     /// Number of parameter words.
     pub fn words(&self) -> usize {
         self.words

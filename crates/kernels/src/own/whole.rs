@@ -41,6 +41,12 @@ pub struct OwnKernel {
 }
 
 impl OwnKernel {
+    /// Whether both kernels have the same code, bindings and parameter words.
+    pub fn is_same(&self, other: &OwnKernel) -> bool {
+        let key = |kernel: &OwnKernel| (kernel.workgroup, kernel.words, kernel.size, kernel.number, kernel.time);
+        self.text == other.text && self.bindings == other.bindings && key(self) == key(other)
+    }
+
     /// Number of words of the uniform, a multiple of four.
     pub fn words(&self) -> usize {
         self.words

@@ -14,6 +14,6 @@ pub use entry::{
 pub use intermediate::IntermediateExtent;
 pub use kernel::{KernelDesc, KernelKind, KernelRule};
 pub use probe::{DeclareError, DeclaredSetting, DeclaredShader, NoProbe, ProbeError, Probed, SourceProbe};
-pub(crate) use registry::nearest;
+pub use registry::nearest;
 pub use registry::{Catalog, EntryError};
 pub use setting::{Fallback, Liveness, PathUse, Setting, SettingValues, Value, ValueType};

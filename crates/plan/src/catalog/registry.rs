@@ -105,7 +105,7 @@ impl Catalog {
 
 /// The candidate most similar to the word, or the first of several that are equally similar; `None` if no candidate is
 /// similar.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Comparing megabytes of hostile input would take quadratic time.
     if word.len() > 64 {
         return None;

@@ -209,6 +209,29 @@ pub enum Value {
     Format(Format),
 }
 
+/// The text form, which [`ValueType::read`] reads as the same value.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Int(n) => write!(f, "{n}"),
+            Value::Number(n) => write!(f, "{n}"),
+            Value::Numbers(numbers) => {
+                let texts: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                f.write_str(&texts.join(","))
+            }
+            Value::Bool(flag) => write!(f, "{flag}"),
+            Value::Text(text) => f.write_str(text),
+            Value::Size(size) => write!(f, "{size}"),
+            Value::Rate(rate) => write!(f, "{rate}"),
+            Value::Color(rgba) => {
+                let digits = if rgba[3] == 255 { &rgba[..3] } else { rgba };
+                digits.iter().try_for_each(|channel| write!(f, "{channel:02x}"))
+            }
+            Value::Format(format) => write!(f, "{format}"),
+        }
+    }
+}
+
 impl ValueType {
     /// Reads a value; `None` if the text is not valid. [`ValueType::expects`] describes valid values.
     pub fn read(&self, text: &str) -> Option<Value> {
@@ -390,6 +413,26 @@ mod tests {
         }
         let any = ValueType::Number { min: f64::MIN, max: f64::MAX };
         assert_eq!(any.read("infinity"), None);
+    }
+
+    #[test]
+    fn the_text_of_a_value_reads_as_the_same_value() {
+        for (kind, text) in [
+            (ValueType::Int { min: -9, max: 9 }, "-7"),
+            (ValueType::Number { min: 0.0, max: 1.0 }, "0.1"),
+            (ValueType::Number { min: -1e300, max: 1e300 }, "1e-7"),
+            (ValueType::Numbers { counts: &[3] }, "1, -2.5,0.001"),
+            (ValueType::Bool, "true"),
+            (ValueType::Text, "{fps} fps"),
+            (ValueType::Size, "64x48"),
+            (ValueType::Rate, "30000/1001"),
+            (ValueType::Color, "ff8000"),
+            (ValueType::Color, "ff800040"),
+            (ValueType::Format, "i420"),
+        ] {
+            let value = kind.read(text).expect("a valid value");
+            assert_eq!(kind.read(&value.to_string()), Some(value), "{text}");
+        }
     }
 
     #[test]

@@ -81,6 +81,16 @@ impl Graph {
         graph
     }
 
+    /// The same graph with another handler under the name of this handler: the same kind, with other settings.
+    #[must_use]
+    pub fn with_handler(&self, handler: Handler) -> Graph {
+        let mut graph = self.clone();
+        if let Some(own) = graph.handlers.iter_mut().find(|own| own.name == handler.name) {
+            *own = handler;
+        }
+        graph
+    }
+
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }

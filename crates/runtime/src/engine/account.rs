@@ -136,6 +136,8 @@ impl WatchedEngine {
             failed: sum(|_| true, |counts| counts.failed),
             dropped: self.dropped(),
             in_flight: queued + sum(|node| !node.inserted, |counts| counts.held),
+            changes: self.sink_counter.changes.load(Ordering::Relaxed),
+            swaps: self.sink_counter.swaps.load(Ordering::Relaxed),
             recoveries: self.device_history.recoveries(),
             placement: self.placement(),
             partial_files: Vec::new(),

@@ -21,6 +21,8 @@ use crate::memory::heap::HeapTally;
 use crate::observe::sink_counter::SinkCounter;
 use crate::waker::Driver;
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::changes::Changer;
 use super::lanes::BuiltLanes;
 use super::nodes::{Planned, check_all_run, enters_device, make_node, planned};
 use super::pool_target::{PoolTarget, left_behind};
@@ -67,6 +69,8 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         let node = node.remembered_as(owner, left_behind(plan, &planned, at));
         nodes.push(node.entering_device(enters_device(plan, at)));
     }
+    #[cfg(not(target_arch = "wasm32"))]
+    let changer = Changer::new(&shared, &mut nodes);
     let rings = connect(plan, &mut nodes, &shared.stop.signals);
     let lanes = BuiltLanes::of(&shared, nodes)?;
     let links: Vec<WatchedLink> = plan
@@ -109,6 +113,8 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         time_is_up: false,
         handles: shared.handles,
         driver: shared.driver,
+        #[cfg(not(target_arch = "wasm32"))]
+        changer,
     })
 }
 

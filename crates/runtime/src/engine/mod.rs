@@ -27,6 +27,8 @@
 
 mod account;
 mod build;
+#[cfg(not(target_arch = "wasm32"))]
+mod changes;
 mod error;
 mod lanes;
 mod nodes;
@@ -41,6 +43,8 @@ mod wiring;
 
 pub use crate::lane::Reopen;
 pub use crate::node::Replan;
+#[cfg(not(target_arch = "wasm32"))]
+pub use changes::{AcceptedChange, ChangeError, Changer, HandlerChange};
 pub use error::{PrepareError, RunError, RunOutcome};
 pub use snapshot::{DeviceSnapshot, LinkSnapshot, MemorySnapshot, NodeSnapshot, Snapshot};
 pub use stopper::Stopper;
@@ -118,6 +122,8 @@ pub struct Engine {
     time_is_up: bool,
     handles: Handles,
     driver: Driver,
+    #[cfg(not(target_arch = "wasm32"))]
+    changer: Changer,
 }
 
 impl Engine {
@@ -148,6 +154,12 @@ impl Engine {
 
     pub fn watch(&self) -> Watch {
         Watch { watched: Arc::clone(&self.watched) }
+    }
+
+    /// Changes settings while the engine runs.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn changer(&self) -> Changer {
+        self.changer.clone()
     }
 
     /// Starts every handler on the caller's thread, which then steps the engine. Must be called before the first step.
@@ -226,6 +238,8 @@ impl Engine {
     /// Stops every handler. Returns the report, and the failure of the first handler that could not be stopped.
     /// `elapsed` is the duration of the run.
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<HandlerFailure>) {
+        #[cfg(not(target_arch = "wasm32"))]
+        self.changer.end();
         let reason = self.failed.unwrap_or(DropReason::Stopped);
         let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));
         let (mut first, mut partial) = (None, Vec::new());

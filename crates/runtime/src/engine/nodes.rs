@@ -16,7 +16,7 @@ use crate::frame::Meta;
 use crate::fused::{ExtraInput, FusedPorts, FusedUnit};
 use crate::handler::{FrameHandler, HandlerError};
 use crate::node::Node;
-use crate::registry::{Setup, Worker};
+use crate::registry::{OwnedSetup, Worker};
 use crate::waker::Waker;
 
 use super::build::BuildContext;
@@ -227,31 +227,36 @@ fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node 
 }
 
 fn make(shared: &BuildContext<'_>, at: usize) -> Result<Worker, PrepareError> {
-    let (parts, own) = (shared.parts, &shared.planned[at]);
-    let handler = own.handler;
-    let Some(make) = parts.registry.maker(handler.entry) else { return Err(not_built(handler)) };
-    let lead = handler.entry.inputs.get(handler.lead).map(|input| PortAt { handler: at, port: input.name });
-    let is_own = |link: &&PlannedLink| lead.map_or(link.from.handler == at, |lead| link.to == lead);
-    let setup = Setup {
-        name: &handler.name,
-        settings: &handler.settings,
-        inputs: &own.inputs,
-        outputs: &own.outputs,
-        tags: parts.plan.links.iter().find(is_own).and_then(|link| link.tags.as_deref()),
-        space: handler.space,
-        rate: own.rate(),
-        handlers: parts.graph.handlers().len(),
-        declared: own.written.and_then(|written| written.declared.as_ref()),
-        watch: parts.options.watch,
-        pool: shared.pool.clone(),
-        device: parts.device.clone().filter(|_| handler.space == Space::Gpu),
-        handles: shared.handles.clone(),
-    };
+    let handler = shared.planned[at].handler;
+    let Some(make) = shared.parts.registry.maker(handler.entry) else { return Err(not_built(handler)) };
+    let setup = setup(shared, at);
     let name = || handler.name.clone();
-    catch(|| make(&setup)).map_err(|error| match error {
+    catch(|| make(&setup.setup())).map_err(|error| match error {
         HandlerError::NotBuilt { what, instead } => PrepareError::NotBuilt { handler: name(), what, instead },
         error => PrepareError::Make { handler: name(), error },
     })
+}
+
+/// What a handler is made from.
+pub(super) fn setup(shared: &BuildContext<'_>, at: usize) -> OwnedSetup {
+    let (parts, own) = (shared.parts, &shared.planned[at]);
+    let handler = own.handler;
+    let lead = handler.entry.inputs.get(handler.lead).map(|input| PortAt { handler: at, port: input.name });
+    let is_own = |link: &&PlannedLink| lead.map_or(link.from.handler == at, |lead| link.to == lead);
+    OwnedSetup {
+        name: handler.name.clone(),
+        settings: handler.settings.clone(),
+        inputs: own.inputs.clone(),
+        outputs: own.outputs.clone(),
+        tags: parts.plan.links.iter().find(is_own).and_then(|link| link.tags.clone()),
+        space: handler.space,
+        rate: own.rate(),
+        handlers: parts.graph.handlers().len(),
+        declared: own.written.and_then(|written| written.declared.clone()),
+        pool: shared.pool.clone(),
+        device: parts.device.clone().filter(|_| handler.space == Space::Gpu),
+        handles: shared.handles.clone(),
+    }
 }
 
 /// Whether frames first reach the device in this unit: the unit is a source on the device, or an upload of frames that

@@ -71,6 +71,9 @@ pub struct Birth {
     pub delta_ns: u64,
     /// The source's recent frames per second.
     pub fps: f64,
+    /// Number of setting changes that were in force when the source sent the frame. Each handler applies its changes up
+    /// to this number before it processes the frame, so that a change takes effect with one frame everywhere.
+    pub settings: u32,
 }
 
 /// The memory of one frame.

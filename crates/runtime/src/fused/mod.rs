@@ -1,7 +1,7 @@
 //! Fused units: the pixel handlers of one fusion group, run as one kernel behind the [`FrameHandler`] interface.
 //!
 //! [`params`] collects the members' parameters, [`recipe`] joins their parts, [`compute`], [`on_host`] and
-//! [`on_device`] make the frames, and [`reload`] replaces a member whose file has changed. The plan decides which
+//! [`on_device`] make the frames, and [`swap`] replaces members whose settings have changed. The plan decides which
 //! handlers are fused.
 //!
 //! Invariants: the output is completely written. The pixels are the same whether the handlers are fused or run one by
@@ -14,15 +14,17 @@ mod on_host;
 mod params;
 mod recipe;
 #[cfg(not(target_arch = "wasm32"))]
-mod reload;
+pub(crate) mod stages;
 mod survey;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod swap;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use vramp_gpu::Device;
 use vramp_kernels::{FrameParams, ParamLayout, Recipe, RowProgram, RowScratch};
-use vramp_plan::{Rate, Shader, Size, Variant};
+use vramp_plan::{Rate, Shader, Size, Variant, Variants};
 
 use crate::frame::{Frame, Yuv};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, ParamPlace, Part, PixelHandler};
@@ -31,7 +33,7 @@ use on_device::DeviceKernels;
 use params::ParamProgress;
 use recipe::FusedRecipe;
 #[cfg(not(target_arch = "wasm32"))]
-use reload::PendingReload;
+pub use swap::UnitSwap;
 
 /// Pixel handlers that run as one.
 pub struct FusedUnit {
@@ -44,13 +46,23 @@ pub struct FusedUnit {
     params: FrameParams,
     rate: Option<Rate>,
     ports: FusedPorts,
+    /// The inputs of all stages.
+    #[cfg(not(target_arch = "wasm32"))]
+    whole_ports: FusedPorts,
+    /// The stages after this one; empty unless a change of settings has divided the unit.
+    #[cfg(not(target_arch = "wasm32"))]
+    later: Vec<FusedUnit>,
+    /// A call that continues with a later stage.
+    #[cfg(not(target_arch = "wasm32"))]
+    resumed: Option<stages::ResumedCall>,
     scratch: Vec<RowScratch>,
     /// The member that the last call had reached when the call failed or filtered its frame.
     failed: Option<usize>,
     /// Transparent frames, one per size, for inputs on which no frame has come yet.
     nothing: SmallVec<[Frame; 2]>,
-    /// How the unit's kernels are spread over a device.
+    /// How the unit's kernels are spread over a device, and how any kernel would be.
     variant: Variant,
+    variants: Variants,
     /// The sizes of source and output for which there was enough scratch memory for all threads.
     fitted: Option<(Size, Size)>,
     /// How far the parameters of the last frame are filled in. A repeated call continues here.
@@ -59,12 +71,6 @@ pub struct FusedUnit {
     yuv: Yuv,
     fields: Option<[u8; 3]>,
     kernels: Option<DeviceKernels>,
-    /// A changed member that is being compiled.
-    #[cfg(not(target_arch = "wasm32"))]
-    pending_reload: Option<PendingReload>,
-    /// A member whose reload was lost with a device.
-    #[cfg(not(target_arch = "wasm32"))]
-    lost_reload: Option<usize>,
 }
 
 /// Size of the image that replaces an input of the head on which no frame has come yet: one transparent pixel, which
@@ -95,16 +101,27 @@ pub struct ExtraInput {
 
 struct FusedMember {
     handler: Box<dyn PixelHandler>,
-    parts: usize,
+    parts: Vec<Part>,
 }
 
 impl FusedUnit {
     /// Fuses these handlers, in order.
     pub fn fuse(name: &str, handlers: Vec<Box<dyn PixelHandler>>, rate: Option<Rate>, ports: FusedPorts) -> FusedUnit {
         let parts: Vec<Vec<Part>> = handlers.iter().map(|handler| handler.parts()).collect();
-        let FusedRecipe { recipe, layout, program, places, .. } = FusedRecipe::of(&parts);
-        let members = handlers.into_iter().zip(&parts);
-        let members = members.map(|(handler, parts)| FusedMember { handler, parts: parts.len() }).collect();
+        let recipe = FusedRecipe::of(&parts);
+        let members = handlers.into_iter().zip(parts);
+        let members = members.map(|(handler, parts)| FusedMember { handler, parts }).collect();
+        FusedUnit::new(name, members, recipe, rate, ports)
+    }
+
+    fn new(
+        name: &str,
+        members: Vec<FusedMember>,
+        recipe: FusedRecipe,
+        rate: Option<Rate>,
+        ports: FusedPorts,
+    ) -> FusedUnit {
+        let FusedRecipe { recipe, layout, program, places } = recipe;
         FusedUnit {
             name: name.into(),
             members,
@@ -114,21 +131,39 @@ impl FusedUnit {
             places,
             params: FrameParams::new(),
             rate,
+            #[cfg(not(target_arch = "wasm32"))]
+            whole_ports: ports.clone(),
             ports,
+            #[cfg(not(target_arch = "wasm32"))]
+            later: Vec::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            resumed: None,
             scratch: Vec::new(),
             failed: None,
             nothing: SmallVec::new(),
             variant: Variant::default(),
+            variants: Variants::default(),
             fitted: None,
             progress: None,
             yuv: Yuv::default(),
             fields: None,
             kernels: None,
-            #[cfg(not(target_arch = "wasm32"))]
-            pending_reload: None,
-            #[cfg(not(target_arch = "wasm32"))]
-            lost_reload: None,
         }
+    }
+}
+
+impl FusedUnit {
+    /// Makes the frame of this stage.
+    fn process_stage(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        self.failed = None;
+        let sizes = match self.fill_params(call)? {
+            Err(flow) => return Ok(flow),
+            Ok(sizes) => sizes,
+        };
+        let made = self.compute(call, sizes)?;
+        self.progress = None;
+        call.send(0, made);
+        Ok(Flow::Produced)
     }
 }
 
@@ -144,21 +179,11 @@ impl FrameHandler for FusedUnit {
     }
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        self.failed = None;
-        let number = call.now().number;
-        // No reload between a call and its repetition, because the parameters for the repetition are already filled in.
         #[cfg(not(target_arch = "wasm32"))]
-        if self.progress.is_none_or(|progress| progress.number != number) {
-            self.reload_changed(call);
+        if !self.later.is_empty() {
+            return self.process_stages(call);
         }
-        let sizes = match self.fill_params(call)? {
-            Err(flow) => return Ok(flow),
-            Ok(sizes) => sizes,
-        };
-        let made = self.compute(call, sizes)?;
-        self.progress = None;
-        call.send(0, made);
-        Ok(Flow::Produced)
+        self.process_stage(call)
     }
 
     fn stop(&mut self) -> Result<(), HandlerError> {
@@ -166,26 +191,50 @@ impl FrameHandler for FusedUnit {
         if let Some(kernels) = &mut self.kernels {
             kernels.small = None;
         }
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            self.resumed = None;
+            self.later.iter_mut().try_for_each(FusedUnit::stop)?;
+        }
         Ok(())
     }
 
     fn leave_device(&mut self) -> bool {
         self.kernels = None;
         self.nothing.clear();
-        self.recipe.has_twin()
+        let mut twins = self.recipe.has_twin();
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            self.resumed = None;
+            for stage in &mut self.later {
+                twins &= stage.leave_device();
+            }
+        }
+        twins
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
+        self.resumed = None;
         vramp_gpu::now(self.compile(device))?;
-        // The kernel of a pending reload was being compiled for the previous device, and may be the reason why that
-        // device was lost.
-        self.lost_reload = self.pending_reload.take().map(|pending_reload| pending_reload.member).or(self.lost_reload);
-        Ok(())
+        self.later.iter_mut().try_for_each(|stage| stage.enter_device(device))
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn swap(&mut self, swap: &mut UnitSwap, device: Option<&Device>) -> Result<bool, HandlerError> {
+        self.swap_members(swap, device)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn parts(&self) -> Option<Vec<Vec<Part>>> {
+        Some(self.all_members().map(|member| member.parts.clone()).collect())
     }
 
     fn shaders(&self) -> Vec<Shader> {
-        self.recipe.shaders_as(&self.name, self.variant)
+        let mut shaders = self.recipe.shaders_as(&self.name, self.variant);
+        #[cfg(not(target_arch = "wasm32"))]
+        shaders.extend(self.later.iter().flat_map(FusedUnit::shaders));
+        shaders
     }
 
     fn computes(&self) -> bool {

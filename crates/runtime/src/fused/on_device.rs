@@ -33,7 +33,7 @@ impl FusedUnit {
     /// As [`FusedUnit::on`], with tuned workgroups. A workgroup that is too large for the device is replaced by the
     /// default.
     pub async fn tuned(mut self, device: &Device, variants: &Variants) -> Result<FusedUnit, DeviceError> {
-        self.variant = variants.of(self.recipe.class());
+        (self.variant, self.variants) = (variants.of(self.recipe.class()), *variants);
         self.compile(device).await?;
         Ok(self)
     }

@@ -103,7 +103,7 @@ impl FusedUnit {
         let member = &mut self.members[progress.member];
         let made = member.handler.size(progress.here);
         let info = PixelInfo { now, size: made, source: progress.here, rate: self.rate, yuv: progress.yuv };
-        let places = &self.places[progress.part..progress.part + member.parts];
+        let places = &self.places[progress.part..progress.part + member.parts.len()];
         let mut give = ParamWriter { params: &mut self.params, places, next: 0 };
         let flow = match catch(|| member.handler.frame(&info, &mut give)) {
             Ok(flow) => flow,
@@ -115,8 +115,8 @@ impl FusedUnit {
         if flow != Flow::Produced {
             return Ok(Err(flow));
         }
-        debug_assert_eq!(give.next, member.parts, "{}: every part is given its parameters", self.name);
-        progress.part += member.parts;
+        debug_assert_eq!(give.next, member.parts.len(), "{}: every part is given its parameters", self.name);
+        progress.part += member.parts.len();
         progress.here = made;
         progress.yuv = member.handler.yuv(progress.yuv);
         progress.member += 1;

@@ -8,6 +8,7 @@ use vramp_kernels::{ParamLayout, Recipe, RowProgram};
 
 use crate::handler::{ParamPlace, Part};
 
+#[derive(Clone)]
 pub(crate) struct FusedRecipe {
     pub(crate) recipe: Recipe,
     pub(crate) layout: ParamLayout,

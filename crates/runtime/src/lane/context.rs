@@ -216,6 +216,14 @@ impl LaneContext {
         }
     }
 
+    /// Counts a change of settings that was applied, and whether kernels were replaced.
+    pub(crate) fn count_change(&self, swapped: bool) {
+        if let Some(sink_counter) = &self.sink_counter {
+            sink_counter.changes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            sink_counter.swaps.fetch_add(u64::from(swapped), std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
     pub fn thread_count(&self) -> usize {
         self.threads
     }

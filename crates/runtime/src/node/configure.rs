@@ -8,6 +8,8 @@ use vramp_plan::{OnError, Policy, Size};
 use crate::clock::Clock;
 use crate::failure::NodeMember;
 use crate::frame::{Birth, Frame};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::handler::Part;
 use crate::handler::{FrameHandler, Now};
 use crate::link::ring::BEFORE_ALL;
 use crate::link::{LinkReceiver, LinkSender};
@@ -23,6 +25,12 @@ impl Node {
     /// A node around one handler. The first input leads.
     pub fn new(name: impl Into<String>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
         Node::of(vec![NodeMember { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
+    }
+
+    /// The parts of each member, if the node is a fused unit.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn parts(&self) -> Option<Vec<Vec<Part>>> {
+        self.handler.parts()
     }
 
     /// A node of several handlers that run as one.
@@ -68,6 +76,7 @@ impl Node {
             started: false,
             over: false,
             memory: super::short::NodeMemory::default(),
+            changes: super::changes::NodeChanges::default(),
         }
     }
 

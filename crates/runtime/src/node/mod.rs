@@ -6,7 +6,7 @@
 //! node then takes from each other input the newest frame up to the lead's time, and sends one frame under the lead's
 //! number and time. For a kernel, an input on which no frame has come yet is transparent black; an input that has ended
 //! keeps its last frame. How streams end is in [`inputs`], delays and downloads are in [`delay_line`], births in
-//! [`pace`], errors and retries in [`calling`].
+//! [`pace`], errors and retries in [`calling`], changed settings in [`changes`].
 //!
 //! - **The simple path.** Most nodes have one input and hold nothing. They access their ring once: they take the oldest
 //!   slot or, if there is none, read the ring's watermark. In this way a handler that passes frames on takes 0.12 µs of
@@ -26,10 +26,12 @@
 //! failed + lost + held.
 
 mod calling;
+pub(crate) mod changes;
 mod configure;
 pub(crate) mod delay_line;
 pub(crate) mod inputs;
 mod loss;
+mod measuring;
 pub(crate) mod pace;
 mod presenting;
 mod sending;
@@ -128,6 +130,7 @@ pub struct Node {
     started: bool,
     over: bool,
     memory: short::NodeMemory,
+    changes: changes::NodeChanges,
 }
 
 impl Node {
@@ -336,7 +339,7 @@ impl Node {
             return self.lack(now, context);
         }
         self.given[self.inputs.lead()] = Some(frame);
-        let outcome = self.call(now, context);
+        let outcome = self.take_changes(now, context).and_then(|()| self.call(now, context));
         self.follow_lead(now, outcome, context)
     }
 
@@ -471,37 +474,5 @@ impl Node {
         self.pass_on(Watermark::at(oldest.map_or(now.pts_ns, |oldest| oldest - 1)));
         self.stats.show(&self.counts);
         failure
-    }
-
-    /// Whether the next call is to be timed.
-    pub(crate) fn is_measured(&self) -> bool {
-        self.is_sink() || self.measuring.is_due(self.counts.taken)
-    }
-
-    /// Records the duration of the last call, which the lane has measured. At a sink, the frame has then arrived;
-    /// returns the interval since the sink's previous frame.
-    pub(crate) fn note_call(&mut self, took: Duration, done: Duration) -> Option<Duration> {
-        let took_ns = took.as_nanos() as u64;
-        self.stats.call.add(took_ns);
-        self.measuring.note(took_ns);
-        // A frame that the device still works on has not arrived.
-        if !self.is_sink() || self.held.awaited() > 0 {
-            return None;
-        }
-        self.note_arrival(self.last.birth.at_ns, done)
-    }
-
-    /// Records the arrival of a frame with this birth at a sink; returns the interval since the previous arrival.
-    fn note_arrival(&mut self, born_ns: u64, done: Duration) -> Option<Duration> {
-        let at_ns = done.as_nanos() as u64;
-        self.stats.latency.add(at_ns.saturating_sub(born_ns));
-        let interval_ns = at_ns.saturating_sub(self.sunk_ns.replace(at_ns)?);
-        self.stats.interval.add(interval_ns);
-        Some(Duration::from_nanos(interval_ns))
-    }
-
-    /// The number of the last frame that the node received or produced.
-    pub(crate) fn last_number(&self) -> u64 {
-        self.last.number
     }
 }

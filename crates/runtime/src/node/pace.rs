@@ -24,11 +24,12 @@ impl SourcePace {
     /// within a second.
     const NEW: f64 = 0.1;
 
-    /// Measures the birth of a frame.
+    /// Measures the birth of a frame. The caller adds the number of setting changes.
     pub(crate) fn birth(&mut self, since_start: Duration, tick: &Tick) -> Birth {
         let nominal_ns = tick.delta_ns.max(1).unsigned_abs();
         if self.nominal {
-            return Birth { at_ns: tick.pts_ns.unsigned_abs(), delta_ns: nominal_ns, fps: 1e9 / nominal_ns as f64 };
+            let (at_ns, fps) = (tick.pts_ns.unsigned_abs(), 1e9 / nominal_ns as f64);
+            return Birth { at_ns, delta_ns: nominal_ns, fps, settings: 0 };
         }
         let at_ns = since_start.as_nanos() as u64;
         let delta_ns = self.last_ns.map_or(nominal_ns, |last| at_ns.saturating_sub(last).max(1));
@@ -39,6 +40,6 @@ impl SourcePace {
             Some(_) if tick.number == 1 => delta_ns as f64,
             Some(_) => self.period_ns + SourcePace::NEW * (delta_ns as f64 - self.period_ns),
         };
-        Birth { at_ns, delta_ns, fps: 1e9 / self.period_ns }
+        Birth { at_ns, delta_ns, fps: 1e9 / self.period_ns, settings: 0 }
     }
 }

@@ -42,7 +42,8 @@ impl Node {
         let past = if certain { self.inputs.end_before(tick.pts_ns) } else { None };
         if !certain || past.is_some() {
             let now = self.now_at(&tick, since_start);
-            if catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false) {
+            let changed = self.take_changes(now, context).is_ok();
+            if changed && catch(|| Ok(self.handler.has_ended(&now))).unwrap_or(false) {
                 return self.end(self.last_ns());
             }
         }
@@ -64,7 +65,8 @@ impl Node {
             self.before_ns = Some(now.pts_ns);
             return self.lack(now, context);
         }
-        let outcome = self.call(now, context);
+        self.last = now;
+        let outcome = self.take_changes(now, context).and_then(|()| self.call(now, context));
         context.clear_aside();
         self.advance_clock(Tick { pts_ns: self.last.pts_ns, ..tick }, since_start);
         // The source may have stamped the frame with another time.
@@ -85,7 +87,7 @@ impl Node {
     /// Measures the birth of a frame once, however often its node waits for other inputs.
     fn now_at(&mut self, tick: &Tick, since_start: Duration) -> Now {
         let known = self.born.filter(|(number, _)| *number == tick.number).map(|(_, birth)| birth);
-        let birth = known.unwrap_or_else(|| self.pace.birth(since_start, tick));
+        let birth = known.unwrap_or_else(|| self.changes.stamp(self.pace.birth(since_start, tick)));
         self.born = Some((tick.number, birth));
         Now { number: tick.number, pts_ns: tick.pts_ns, delta_ns: tick.delta_ns, birth }
     }

@@ -244,6 +244,16 @@ impl NodeStats {
 /// An event of a run, reported while the run continues.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunEvent {
+    /// Settings of a handler have changed.
+    Changed {
+        handler: String,
+        /// Each changed setting with its new value, in text form.
+        settings: Vec<(String, String)>,
+        /// The first frame that the handler processed with the new values.
+        frame: u64,
+    },
+    /// A handler could not take changed settings at this frame: the handler continues as before.
+    NotChanged { handler: String, frame: u64, problem: String },
     /// A handler was replaced after its file changed, and its new kernels were compiled.
     Reloaded { handler: String },
     /// A handler's file has changed, but the new content cannot be used: the previous handler keeps running.

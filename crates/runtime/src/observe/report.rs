@@ -37,6 +37,10 @@ pub struct Report {
     pub dropped: Dropped,
     /// Frames held or queued at the end.
     pub in_flight: u64,
+    /// How often a handler, or the handlers of a fused unit, took changed settings.
+    pub changes: u64,
+    /// How many of these changes replaced kernels.
+    pub swaps: u64,
     pub recoveries: Vec<DeviceRecovery>,
     pub placement: Placement,
     /// Files that sinks did not finish and left beside older files.

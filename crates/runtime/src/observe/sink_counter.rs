@@ -31,6 +31,9 @@ pub(crate) struct SinkCounter {
     pub(crate) replans: AtomicU64,
     /// How often a node had to wait for memory.
     pub(crate) waits: AtomicU64,
+    /// How often a node applied a change of settings, and how often it replaced kernels for a change.
+    pub(crate) changes: AtomicU64,
+    pub(crate) swaps: AtomicU64,
     tally: Arc<HeapTally>,
     pool: FramePool,
     device_history: Arc<DeviceHistory>,
@@ -44,6 +47,8 @@ impl SinkCounter {
             next: AtomicU64::new(1),
             replans: AtomicU64::new(0),
             waits: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            swaps: AtomicU64::new(0),
             tally,
             pool,
             device_history,

@@ -7,8 +7,6 @@
 //!
 //! Each figure is the median of 9 rounds in which both cases alternate.
 
-#![recursion_limit = "256"]
-
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

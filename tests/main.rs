@@ -2,8 +2,6 @@
 //!
 //! `cargo test --test integration engine::` runs one file.
 
-#![recursion_limit = "256"]
-
 // Modules that several test files share.
 mod ran;
 mod shared;

@@ -1,5 +1,7 @@
 //! The programs in examples/readme run, are short, and are quoted word for word in README.md.
 
+#[path = "../examples/readme/own_frames.rs"]
+mod own_frames;
 #[path = "../examples/readme/own_handler.rs"]
 mod own_handler;
 #[path = "../examples/readme/stepping.rs"]
@@ -34,6 +36,12 @@ fn every_handler_that_runs_is_named() {
 fn a_handler_of_ones_own_is_a_type_an_entry_and_a_line() {
     is_shown(include_str!("../examples/readme/own_handler.rs"));
     own_handler::main().expect("it runs");
+}
+
+#[test]
+fn frames_of_ones_own_go_in_and_out() {
+    is_shown(include_str!("../examples/readme/own_frames.rs"));
+    own_frames::main().expect("it runs");
 }
 
 #[test]

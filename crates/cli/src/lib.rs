@@ -22,6 +22,7 @@
 mod args;
 mod bench;
 mod calibrate;
+mod control;
 mod demo;
 mod devices;
 mod doctor;

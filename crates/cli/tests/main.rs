@@ -9,6 +9,8 @@ mod terminal;
 
 mod bench;
 mod calibrate;
+#[cfg(unix)]
+mod control;
 mod demo;
 mod devices;
 mod doctor;

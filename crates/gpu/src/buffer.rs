@@ -9,6 +9,7 @@
 //! memory is freed at once, even if a bind group still refers to the buffer. An adopted buffer is never destroyed here.
 
 use crate::calls::{Calls, Refusal};
+use crate::erased::Erased;
 use crate::health::Lost;
 use crate::memory::Pooled;
 
@@ -60,7 +61,7 @@ pub enum AdoptError {
 #[derive(Debug)]
 pub struct DeviceMemory {
     device: u64,
-    buffer: wgpu::Buffer,
+    buffer: Erased<wgpu::Buffer>,
     /// False for adopted buffers, which are not destroyed here.
     is_ours: bool,
 }
@@ -82,7 +83,7 @@ impl DeviceMemory {
         let buffer = calls.create_buffer("vramp pool", bytes, usage, false)?;
         // wgpu returns an invalid buffer if the device is lost.
         calls.health.check()?;
-        Ok(Self { device, buffer, is_ours: true })
+        Ok(Self { device, buffer: Erased::new(buffer), is_ours: true })
     }
 
     pub(crate) fn adopt(device: u64, most_bytes: u64, raw: &wgpu::Buffer) -> Result<Self, AdoptError> {
@@ -95,7 +96,7 @@ impl DeviceMemory {
             let names: Vec<&str> = missing.iter_names().map(|(name, _)| name).collect();
             return Err(AdoptError::Usage { bytes, missing: names.join(" | ") });
         }
-        Ok(Self { device, buffer: raw.clone(), is_ours: false })
+        Ok(Self { device, buffer: Erased::new(raw.clone()), is_ours: false })
     }
 
     /// wgpu's own buffer, for a user's own GPU code. Work that uses the buffer must be submitted before the last

@@ -34,6 +34,7 @@ mod bind_groups;
 mod buffer;
 mod calls;
 mod device;
+mod erased;
 mod health;
 mod kernel;
 mod memory;

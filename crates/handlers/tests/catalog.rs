@@ -54,7 +54,7 @@ fn every_entry_registers_and_convert_is_the_converter() {
 #[test]
 fn the_handlers_are_exactly_these() {
     let expected = [
-        (Family::Source, "camera image pattern raw video y4m"),
+        (Family::Source, "app camera image pattern raw video y4m"),
         (
             Family::Filter,
             "blur boxblur brightness chromakey colormatrix contrast convolve crop edges flip gamma grayscale hue \
@@ -63,7 +63,7 @@ fn the_handlers_are_exactly_these() {
         (Family::Draw, "compositor fps markers mix overlay text waveform"),
         (Family::Convert, "convert download upload"),
         (Family::Control, "delay every identity probe"),
-        (Family::Sink, "jpeg null png raw terminal video window y4m"),
+        (Family::Sink, "app jpeg null png raw terminal video window y4m"),
     ];
     let registry = registry();
     let catalog = registry.catalog();
@@ -83,6 +83,7 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Source, "video", "path start? duration? hwaccel=none"),
         (Family::Source, "camera", "device=0 size? fps?"),
         (Family::Source, "raw", "path=- size format=rgba8 fps=30"),
+        (Family::Source, "app", "size format=rgba8 fps? live=false space=cpu"),
         (Family::Filter, "brightness", "amount=0"),
         (Family::Filter, "contrast", "amount=1 pivot=0"),
         (Family::Filter, "gamma", "value=1"),
@@ -129,6 +130,7 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Sink, "video", "path codec? crf?"),
         (Family::Sink, "window", "title=vramp fullscreen=false"),
         (Family::Sink, "terminal", ""),
+        (Family::Sink, "app", "space=cpu format=rgba8 hold=16"),
     ];
     let shown = |entry: &Entry| {
         let settings = entry.settings.iter().map(|s| match s.fallback {
@@ -169,7 +171,7 @@ fn choices_are_exactly_these() {
 #[test]
 fn the_setting_that_needs_no_key_is_exactly_this_one() {
     let expected = [
-        (Family::Source, "pattern=kind image=path y4m=path video=path"),
+        (Family::Source, "pattern=kind image=path y4m=path video=path app=size"),
         (
             Family::Filter,
             "brightness=amount contrast=amount gamma=value saturation=amount hue=degrees threshold=level \

@@ -6,10 +6,6 @@
 //! These tools use the same planner and engine as a user's run. Planner, runtime and handlers do not depend on this
 //! crate.
 
-// To prove that a pipeline may be sent to a thread, the compiler descends through all types of wgpu, deeper than the
-// default limit allows.
-#![recursion_limit = "256"]
-
 pub mod bench;
 pub mod calibrate;
 pub mod harness;

@@ -5,10 +5,6 @@
 //!
 //! On the web only [`read`] exists, because running needs threads.
 
-// To prove that a pipeline may be sent to a thread, the compiler descends through all types of wgpu, deeper than the
-// default limit allows.
-#![recursion_limit = "256"]
-
 #[cfg(not(target_arch = "wasm32"))]
 mod access;
 #[cfg(not(target_arch = "wasm32"))]

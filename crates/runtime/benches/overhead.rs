@@ -11,9 +11,6 @@
 //! `cargo bench --bench overhead -- inline` (or `handover`) runs one half, for a profiler; a number after it is the
 //! number of rounds.
 
-// The compiler proves that a lane is `Send` through all of wgpu.
-#![recursion_limit = "512"]
-
 use std::time::{Duration, Instant};
 
 use vramp_plan::{Format, Policy, Rate, Size};

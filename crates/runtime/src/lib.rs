@@ -11,9 +11,6 @@
 //! Invariants: the same memory is never lent to two frames at once. Nothing waits for a frame that will never come.
 //! Every frame that was sent is taken, dropped for a counted reason, or still queued.
 
-// To prove that a lane is `Send`, the compiler recurses through wgpu's types, deeper than the default limit allows.
-#![recursion_limit = "256"]
-
 mod clock;
 mod device;
 pub mod engine;

@@ -19,10 +19,6 @@
 //! Invariants: values are downloaded only when they are read. The second op of a kind compiles and allocates nothing.
 //! Errors are typed and carry numbers, and the next op after an error works.
 
-// The compiler's proof that tensors and contexts are `Send` and `Sync` goes through all of wgpu's types, deeper than
-// the default limit.
-#![recursion_limit = "256"]
-
 #[cfg(not(target_arch = "wasm32"))]
 pub mod classic;
 mod ops;

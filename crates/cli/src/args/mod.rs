@@ -171,6 +171,15 @@ Verifying:
   prints the comparisons as JSON. The first difference is printed with its handler, frame
   and pixel.
 
+Changing settings:
+  `--control -` reads lines from standard input and answers each line with one line on
+  standard error; `--control PATH` does the same for clients of a Unix socket, which first
+  read `vramp control 1`. `blur0.sigma=3 text0.text=\"two words\"` changes both settings
+  between two frames; the answer `ok 120 ...` names the first frame that has the new values.
+  `get blur0.sigma` and `settings` read values. `error: ...` says what is wrong; the run goes
+  on. The end of the input does not end the run. `vramp inspect HANDLER` shows which
+  settings are live, rebuild (compiled first) or fixed.
+
 Your own shaders:
   `wgsl FILE` runs a pixel function, `fn pixel(color: vec4f, at: vec2u, frame: Frame,
   settings: Settings) -> vec4f`, or a `@compute` kernel. All parameters but the color are
@@ -334,6 +343,10 @@ pub(crate) struct RunArgs {
     /// When a file that a handler is made from changes (a shader, a lut, an overlay), read it again between two frames
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Change settings while the pipeline runs, by lines such as `blur0.sigma=3` from standard input (`-`) or from a
+    /// Unix socket at this path; see below
+    #[arg(long, value_name = "-|SOCKET", value_hint = ValueHint::FilePath)]
+    pub(crate) control: Option<PathBuf>,
     /// Milliseconds that one submission may take before the device counts as hung; defaults to 10000
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub(crate) time_limit: Option<u64>,

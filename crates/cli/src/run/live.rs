@@ -126,6 +126,14 @@ impl Live {
         self.log.print();
     }
 
+    /// Prints a line on standard error without breaking the live line, even if the run is quiet.
+    pub(crate) fn print(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| page::words(line)),
+            None => page::words(line),
+        }
+    }
+
     pub(crate) fn listener(&self) -> Listener {
         let live = self.clone();
         Arc::new(move |event: &RunEvent| live.hear(event))

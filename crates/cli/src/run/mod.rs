@@ -28,6 +28,7 @@ use vramp::runtime::observe::KeptPartial;
 use vramp::runtime::{Listener, Registry, RunError, RunOutcome, Trace};
 
 use crate::args::RunArgs;
+use crate::control::Reserved;
 use crate::failure::{CliError, chainless};
 use crate::input::CheckedPipeline;
 use crate::interrupt::Interrupts;
@@ -68,14 +69,23 @@ fn play(
                 "--require-gpu: --verify also runs every handler on the CPU, to compare; remove one of the two"
             )));
         }
+        if args.control.is_some() {
+            return Err(CliError::Wrong(anyhow!(
+                "--control: --verify compares instead of running; remove one of the two"
+            )));
+        }
         return verify::run(args, spec, graph, registry);
     }
     streams.refuse_drawing_elsewhere()?;
     let live = Live::new(flags.quiet, Total::of(graph, args.frames, args.seconds), streams.draws());
     let live = live.verbose(flags.verbose);
+    let reader = if args.pipeline == "-" { Some("the pipeline") } else { streams.reader() };
+    let control = Reserved::make(args, reader)?;
     let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, live.listener())?;
     interrupts.stop_instead(pipeline.stopper());
     live.begin();
+    let printer = live.clone();
+    let _serving = control.map(|control| control.serve(&pipeline, move |line| printer.print(line))).transpose()?;
     let outcome = pipeline.outcome();
     live.end();
     conclude(args, outcome?, timeline, interrupts.requested())

@@ -33,6 +33,11 @@ impl Streams {
         all
     }
 
+    /// The first handler that reads standard input.
+    pub(crate) fn reader(&self) -> Option<&str> {
+        self.readers.first().map(String::as_str)
+    }
+
     /// The sinks that draw on the terminal.
     pub(crate) fn drawers(&self) -> impl Iterator<Item = &str> {
         self.drawers.iter().map(String::as_str)

@@ -21,6 +21,7 @@ use vramp_plan::Shader;
 
 use crate::buffer::{AdoptError, Buffer, BufferError, DeviceMemory};
 use crate::calls::{Calls, Counters, DriverCounters};
+use crate::erased::Erased;
 use crate::health::{DeviceEvent, Lost};
 use crate::kernel::DeviceKernel;
 use crate::memory::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
@@ -35,7 +36,7 @@ static LAST_DEVICE: AtomicU64 = AtomicU64::new(0);
 /// An open device. Clones are the same device.
 #[derive(Clone)]
 pub struct Device {
-    inner: Arc<DeviceInner>,
+    inner: Erased<DeviceInner>,
 }
 
 struct DeviceInner {
@@ -79,7 +80,7 @@ impl Device {
         let pipelines = Pipelines::new(id);
         let time_limit_ms = AtomicU64::new(TIME_LIMIT.as_millis() as u64);
         let inner = DeviceInner { id, adapter, why, limits, maps_directly, pool, pipelines, calls, time_limit_ms };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Erased::new(inner) }
     }
 
     // ---- facts

@@ -677,12 +677,17 @@ fn changed_settings_stay_on_another_device() {
 
 #[test]
 fn a_device_that_is_lost_before_the_first_changed_frame_takes_no_change_with_it() {
-    for on_loss in [vramp::plan::OnLoss::Cpu, vramp::plan::OnLoss::Reopen] {
+    let (cpu, reopen) = (vramp::plan::OnLoss::Cpu, vramp::plan::OnLoss::Reopen);
+    for (on_loss, already) in [(cpu, false), (reopen, false), (cpu, true), (reopen, true)] {
         let text = "pattern kind=noise size=64x48 ! median ! keeps";
         let mut run = Run::text(text, RunOptions { on_loss, ..on(Space::Gpu) });
         run.step_to(3);
+        let device = run.pipeline.device().expect("it runs on a device").clone();
+        if already {
+            device.destroy();
+        }
         let change = run.controls().set("median0.size", "5").expect("a good value");
-        run.pipeline.device().expect("it runs on a device").destroy();
+        device.destroy();
         let until = run.came() + 10;
         run.step_to(until);
         let first = change.frame(Duration::ZERO).expect("it took effect");

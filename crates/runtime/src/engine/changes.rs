@@ -223,7 +223,9 @@ impl Changer {
         let Some(mut prepared) = replaced else {
             return Err(ChangeError::OtherPlan { handler: handlers[0].name.clone(), unit: unit.name.clone() });
         };
-        if let Some(device) = self.shared.device_history.current().filter(|_| unit.on_device) {
+        // If the device is lost already, the unit compiles its kernels for the device on which the run continues.
+        let device = self.shared.device_history.current().filter(|device| unit.on_device && device.check().is_ok());
+        if let Some(device) = device {
             let compiled = prepared.iter_mut().try_for_each(|stage| stage.compile(&unit.name, &device));
             compiled.map_err(|error| ChangeError::Compile { handler: unit.name.clone(), error })?;
         }

@@ -50,6 +50,17 @@ impl ControlFrom {
     }
 }
 
+/// Refuses `--control -` if standard input has another reader. To be called before a source is probed.
+pub(crate) fn refuse_reader(args: &RunArgs, reader: Option<&str>) -> Result<(), CliError> {
+    let reader = if args.pipeline == "-" { Some("the pipeline") } else { reader };
+    match (ControlFrom::read(args), reader) {
+        (Some(ControlFrom::StandardInput), Some(reader)) => Err(CliError::Wrong(anyhow!(
+            "--control -: {reader} reads standard input; use a socket (--control PATH), or give {reader} a file"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// A socket that is reserved before the run, and removed after it.
 pub(crate) struct Reserved {
     from: ControlFrom,
@@ -64,25 +75,22 @@ pub(crate) struct Serving {
 }
 
 impl Reserved {
-    /// Refuses what cannot work, before anything runs: a socket in use, or standard input that has another reader.
-    pub(crate) fn make(args: &RunArgs, reader: Option<&str>) -> Result<Option<Reserved>, CliError> {
+    /// Binds the socket, before anything runs. Refuses a socket in use.
+    pub(crate) fn make(args: &RunArgs) -> Result<Option<Reserved>, CliError> {
         let Some(from) = ControlFrom::read(args) else { return Ok(None) };
-        match (&from, reader) {
-            (ControlFrom::StandardInput, Some(reader)) => Err(CliError::Wrong(anyhow!(
-                "--control -: {reader} reads standard input; use a socket (--control PATH), or give {reader} a file"
-            ))),
-            (ControlFrom::StandardInput, None) => Ok(Some(Reserved {
+        match &from {
+            ControlFrom::StandardInput => Ok(Some(Reserved {
                 from,
                 #[cfg(unix)]
                 socket: None,
             })),
             #[cfg(unix)]
-            (ControlFrom::Socket(path), _) => {
+            ControlFrom::Socket(path) => {
                 let socket = Some(socket::Socket::bind(path).map_err(CliError::Wrong)?);
                 Ok(Some(Reserved { from, socket }))
             }
             #[cfg(not(unix))]
-            (ControlFrom::Socket(path), _) => Err(CliError::Wrong(anyhow!(
+            ControlFrom::Socket(path) => Err(CliError::Wrong(anyhow!(
                 "--control {}: sockets need a Unix system; use --control - here",
                 path.display()
             ))),

@@ -28,7 +28,7 @@ use vramp::runtime::observe::KeptPartial;
 use vramp::runtime::{Listener, Registry, RunError, RunOutcome, Trace};
 
 use crate::args::RunArgs;
-use crate::control::Reserved;
+use crate::control::{self, Reserved};
 use crate::failure::{CliError, chainless};
 use crate::input::CheckedPipeline;
 use crate::interrupt::Interrupts;
@@ -79,8 +79,7 @@ fn play(
     streams.refuse_drawing_elsewhere()?;
     let live = Live::new(flags.quiet, Total::of(graph, args.frames, args.seconds), streams.draws());
     let live = live.verbose(flags.verbose);
-    let reader = if args.pipeline == "-" { Some("the pipeline") } else { streams.reader() };
-    let control = Reserved::make(args, reader)?;
+    let control = Reserved::make(args)?;
     let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, live.listener())?;
     interrupts.stop_instead(pipeline.stopper());
     live.begin();
@@ -95,6 +94,7 @@ fn play(
 pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Result<FileUse, CliError> {
     let streams = Streams::of(graph);
     Streams::refuse_app(graph)?;
+    control::refuse_reader(args, streams.reader())?;
     streams.refuse_shared(args.json)?;
     for drawer in streams.drawers() {
         files = files.writes_standard_output(drawer);

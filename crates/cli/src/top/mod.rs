@@ -19,7 +19,7 @@ use vramp::Error;
 use vramp::runtime::{Registry, RunOutcome, Stopper, Watch};
 
 use crate::args::RunArgs;
-use crate::control::Reserved;
+use crate::control::{Reserved, refuse_reader};
 use crate::failure::CliError;
 use crate::input::CheckedPipeline;
 use crate::interrupt::Interrupts;
@@ -56,7 +56,8 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     streams.refuse_under("top")?;
     let interrupts = Interrupts::listen()?;
     let log = EventLog::new();
-    let control = Reserved::make(args, Some("the view"))?;
+    refuse_reader(args, Some("the view"))?;
+    let control = Reserved::make(args)?;
     let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, log.listener())?;
     let _serving = control.map(|control| control.serve(&pipeline, |_| ())).transpose()?;
     let (watch, stopper) = (pipeline.watch(), pipeline.stopper());

@@ -40,7 +40,8 @@ pub use vramp_pipeline::read;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(inline)]
 pub use vramp_pipeline::{
-    Access, Change, Controls, Error, Pipeline, PipelineBuilder, Running, SetError, SettingInput, SettingState, Step,
+    Access, Applied, ApplyError, Change, Controls, Error, Pipeline, PipelineBuilder, Running, SetError, SettingInput,
+    SettingState, Step,
 };
 
 /// The types that most programs need: pipelines, options, and the handler API.

@@ -23,6 +23,7 @@ mod pipeline;
 mod random;
 mod readme;
 mod recovery;
+mod replace_graph;
 mod running;
 mod shipped;
 mod snapshot;

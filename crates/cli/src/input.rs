@@ -108,6 +108,13 @@ impl CheckedPipeline {
         CheckedPipeline::read_if(pipeline, registry, |_, _| Ok(()))
     }
 
+    /// The file that a pipeline is read from; `None` if the pipeline is given as text or on standard input.
+    pub(crate) fn file_of(pipeline: &OsStr) -> Option<PathBuf> {
+        let path = Path::new(pipeline);
+        let is_file = pipeline != "-" && fs::metadata(path).is_ok_and(|found| found.is_file());
+        is_file.then(|| path.to_owned())
+    }
+
     /// Like `read`, for a command that writes files. The function `program` adds the files that vramp itself uses, or
     /// refuses the graph. A run that would overwrite a file that it reads, or write one file twice, is refused before
     /// any source is probed.

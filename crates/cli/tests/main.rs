@@ -17,6 +17,8 @@ mod doctor;
 mod examples;
 mod files;
 mod fmt;
+#[cfg(unix)]
+mod follow;
 mod input;
 mod inspect;
 mod memory;

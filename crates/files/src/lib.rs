@@ -4,7 +4,9 @@
 //! other. Pipes, devices and standard output are left to the handlers.
 
 mod regular;
+mod saves;
 mod temporary;
 
 pub use regular::{open_regular, read_regular_text};
+pub use saves::Saves;
 pub use temporary::{PersistError, TemporaryFile};

@@ -25,8 +25,9 @@ use vramp_plan::{
     read_text, read_toml,
 };
 use vramp_runtime::engine::{Engine, EngineParts, Reopen, Replan};
-use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Trace};
+use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Stopper, Trace};
 
+use super::control::replace::Replacing;
 use super::control::{PinnedPlanner, SharedGraph, follow};
 use super::pipeline::BuiltEngine;
 use super::{Controls, Error, Pipeline};
@@ -47,6 +48,10 @@ pub struct PipelineBuilder {
     profile: Option<Profile>,
     choice: Choice,
     device: Option<Device>,
+    /// Opens the device again, if the builder opened it.
+    reopen: Option<Reopen>,
+    /// The stopper of the run that the engine is to continue.
+    stopper: Option<Stopper>,
     listener: Option<Listener>,
     trace: Option<Trace>,
     writes: bool,
@@ -86,6 +91,8 @@ impl PipelineBuilder {
             profile: None,
             choice: machine::choose(),
             device: None,
+            reopen: None,
+            stopper: None,
             listener: None,
             trace: None,
             writes: true,
@@ -211,7 +218,7 @@ impl PipelineBuilder {
     fn built(&self, graph: &Graph) -> Result<Pipeline, Error> {
         let (profile, plan) = self.decided(graph)?;
         if let Some(device) = &self.device {
-            let engine = self.engine(graph, &plan, &profile, Some(device), None)?;
+            let engine = self.engine(graph, &plan, &profile, Some(device), self.reopen.clone())?;
             return Ok(Pipeline::new(plan, Some(device.clone()), engine, &self.options));
         }
         if !plan.lanes.iter().any(|lane| lane.device) {
@@ -302,6 +309,7 @@ impl PipelineBuilder {
         reopen: Option<Reopen>,
     ) -> Result<BuiltEngine, Error> {
         let registry = self.whole_registry()?;
+        let kept_reopen = reopen.clone();
         // Taken before handlers read their files, so that no change is missed.
         let followed = if self.options.watch { follow::files(graph) } else { Vec::new() };
         let (planner, shared) = (self.pinned(plan, profile), Arc::new(Mutex::new(graph.clone())));
@@ -312,11 +320,27 @@ impl PipelineBuilder {
             replan: Some(replan(planner.clone(), Arc::clone(&shared))),
             listener: self.listener.clone(),
             trace: self.trace.clone(),
+            stopper: self.stopper.clone(),
             ..EngineParts::new(plan, graph, &registry, &self.options)
         })?;
         let (changer, listener) = (engine.changer(), self.listener.clone());
-        let controls = Controls::new(shared, planner, registry, changer, listener, self.writes);
+        let replacing = Replacing::new(&PipelineBuilder { reopen: kept_reopen, ..self.clone() }, plan);
+        let controls = Controls::new(shared, planner, registry, changer, listener, self.writes, replacing);
         Ok(BuiltEngine { engine, controls, followed })
+    }
+
+    /// Builds the engine that is to continue a run with another graph, on the device that the run uses.
+    pub(crate) fn successor(
+        &self,
+        graph: &Graph,
+        device: Option<Device>,
+        stopper: &Stopper,
+    ) -> Result<(Plan, BuiltEngine), Error> {
+        self.check_files(graph)?;
+        let device = device.or_else(|| self.device.clone());
+        let builder = PipelineBuilder { device, stopper: Some(stopper.clone()), ..self.clone() };
+        let (plan, built) = builder.built(graph)?.into_parts()?;
+        Ok((plan, built))
     }
 
     /// Plans the graph again with every handler where it is, because its state and the waiting frames are there.

@@ -5,6 +5,10 @@
 //!
 //! On the web only [`read`] exists, because running needs threads.
 
+// To prove that an engine may be sent to a thread, the compiler descends through all types of wgpu, deeper than the
+// default limit allows. Crates that use this crate need no larger limit.
+#![recursion_limit = "256"]
+
 #[cfg(not(target_arch = "wasm32"))]
 mod access;
 #[cfg(not(target_arch = "wasm32"))]
@@ -23,7 +27,7 @@ pub use access::Access;
 #[cfg(not(target_arch = "wasm32"))]
 pub use builder::PipelineBuilder;
 #[cfg(not(target_arch = "wasm32"))]
-pub use control::{Change, Controls, SetError, SettingInput, SettingState};
+pub use control::{Applied, ApplyError, Change, Controls, SetError, SettingInput, SettingState};
 #[cfg(not(target_arch = "wasm32"))]
 pub use error::Error;
 #[cfg(not(target_arch = "wasm32"))]

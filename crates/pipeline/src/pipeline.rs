@@ -15,6 +15,7 @@ use vramp_runtime::{Report, RunOutcome, Stepped};
 
 use super::access::Access;
 use super::control::follow::{FollowedFile, Follower};
+use super::control::replace;
 use super::{Controls, Error, PipelineBuilder, Running};
 
 /// The result of [`Pipeline::step`].
@@ -118,13 +119,9 @@ impl Pipeline {
     /// ```
     pub fn spawn(mut self) -> Result<Running, Error> {
         let engine = self.unused()?;
-        let (longest, access) = (self.longest, self.access);
-        let follower = Follower::begin(self.followed, &access.controls());
-        Running::start(access, move || {
-            let outcome = engine.run(longest);
-            drop(follower);
-            outcome
-        })
+        let (longest, access, followed) = (self.longest, self.access, self.followed);
+        let (controls, watch) = (access.controls(), access.watch());
+        Running::start(access, move || replace::run(engine, followed, &controls, &watch, longest))
     }
 
     /// Runs until the sources end, a handler fails, the run is stopped, or the time limit in the options is reached. A
@@ -136,10 +133,8 @@ impl Pipeline {
     /// Runs like [`Pipeline::run`], and returns the report even if the run failed.
     pub fn outcome(&mut self) -> Result<RunOutcome, Error> {
         let engine = self.unused()?;
-        self.follow();
-        let outcome = engine.run(self.longest);
-        self.follower = None;
-        Ok(outcome?)
+        let followed = std::mem::take(&mut self.followed);
+        Ok(replace::run(engine, followed, &self.access.controls(), &self.access.watch(), self.longest)?)
     }
 
     /// Runs everything that can run now, on the caller's thread. This is for programs with their own loop, such as a
@@ -213,9 +208,11 @@ impl Pipeline {
         self.unused()
     }
 
-    /// Begins to follow the files that handlers are made from, if that was requested.
-    fn follow(&mut self) {
-        self.follower = Follower::begin(std::mem::take(&mut self.followed), &self.access.controls());
+    /// The plan, and the engine of a pipeline that has not begun.
+    pub(super) fn into_parts(mut self) -> Result<(Plan, BuiltEngine), Error> {
+        let engine = self.unused()?;
+        let controls = self.access.controls();
+        Ok((self.access.plan, BuiltEngine { engine, controls, followed: self.followed }))
     }
 
     /// The engine of a pipeline that was neither run nor stepped.

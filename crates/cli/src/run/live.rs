@@ -139,6 +139,16 @@ impl Live {
         Arc::new(move |event: &RunEvent| live.hear(event))
     }
 
+    /// Prints a message, or keeps it until the end if a sink draws on the terminal.
+    pub(crate) fn tell(&self, message: Message) {
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.suspend(|| message.print()),
+            None if self.drawn => self.log.add(message),
+            None => message.print(),
+        }
+    }
+
     fn hear(&self, event: &RunEvent) {
         if self.quiet || !self.verbose && matches!(event, RunEvent::Changed { .. }) {
             return;
@@ -150,11 +160,7 @@ impl Live {
             return;
         }
         if let Some(message) = message(event) {
-            match &self.bar {
-                Some(bar) => bar.suspend(|| message.print()),
-                None if self.drawn => self.log.add(message),
-                None => message.print(),
-            }
+            self.tell(message);
         }
     }
 
@@ -216,6 +222,11 @@ pub(super) fn message(event: &RunEvent) -> Option<Message> {
             let settings: Vec<String> = settings.iter().map(setting).collect();
             Some(Message::Note(format!("{handler}: {} from frame {frame} on", settings.join(" "))))
         }
+        RunEvent::GraphReplaced { handlers, kept, frames } => Some(Message::Note(format!(
+            "another graph continues the run after {}; {kept} of its {} kept their state",
+            counted(*frames as usize, "frame"),
+            counted(*handlers, "handler"),
+        ))),
         RunEvent::DeviceBack { device } => {
             Some(Message::Note(format!("{device} is available again and continues the run")))
         }
@@ -232,6 +243,7 @@ fn warning(event: &RunEvent) -> Option<String> {
         | RunEvent::Replanned { .. }
         | RunEvent::Reloaded { .. }
         | RunEvent::Changed { .. }
+        | RunEvent::GraphReplaced { .. }
         | RunEvent::DeviceBack { .. } => None,
         RunEvent::Failed { handler, frame, error, policy } => {
             let then = match policy {

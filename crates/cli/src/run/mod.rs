@@ -6,6 +6,7 @@
 
 mod budget;
 mod event_log;
+mod follow;
 mod live;
 mod streams;
 mod verify;
@@ -35,6 +36,8 @@ use crate::interrupt::Interrupts;
 use crate::trace::TraceFile;
 use crate::{page, plan, request};
 
+use follow::FollowedPipeline;
+use live::Message;
 use words::{leaks, memory_used, plan_line, slowest, summary, time_table};
 
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
@@ -85,6 +88,17 @@ fn play(
     live.begin();
     let printer = live.clone();
     let _serving = control.map(|control| control.serve(&pipeline, move |line| printer.print(line))).transpose()?;
+    let _followed = match streams.reader() {
+        _ if !args.watch => None,
+        None => FollowedPipeline::begin(&args.pipeline, registry, pipeline.controls(), &live),
+        Some(reader) => {
+            // Checking an edited file would probe standard input once more.
+            live.tell(Message::Note(format!(
+                "{reader} reads standard input, so the pipeline's own file is not followed"
+            )));
+            None
+        }
+    };
     let outcome = pipeline.outcome();
     live.end();
     conclude(args, outcome?, timeline, interrupts.requested())

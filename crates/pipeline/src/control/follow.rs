@@ -1,8 +1,6 @@
 //! Follows the files that handlers are made from: when a file is saved, its handler is made anew from the file.
 //!
-//! A thread checks the modification time of each file ten times a second, and reads a file once that time has stopped
-//! changing. Polling costs less than a notification library and works on every file system. A file that an editor
-//! replaces by a new file is noticed too. If the content has changed, the thread sets the setting that names the file
+//! A thread looks ten times a second whether a file was saved ([`Saves`]), and then reads the file. If the content has changed, the thread sets the setting that names the file
 //! to the value that it has, which makes the handler anew, and reports whether that succeeded.
 //!
 //! Sources are not followed: they read their files during the run.
@@ -12,8 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use vramp_files::Saves;
 use vramp_plan::Graph;
 use vramp_plan::catalog::{Liveness, PathUse, ValueType};
 use vramp_runtime::RunEvent;
@@ -32,13 +31,8 @@ pub(crate) struct FollowedFile {
     key: &'static str,
     path: String,
     content: Option<u64>,
-    /// The last two stamps that were seen: any stamp, and the stamp at which the file was read.
-    seen: Option<Stamp>,
-    read: Option<Stamp>,
+    saves: Saves,
 }
-
-/// Changes with every save, even if an editor saves by replacing the file.
-type Stamp = (SystemTime, u64, u64);
 
 /// The files of a graph, with the content that they have now. To be called before handlers are made.
 pub(crate) fn files(graph: &Graph) -> Vec<FollowedFile> {
@@ -53,7 +47,8 @@ pub(crate) fn files(graph: &Graph) -> Vec<FollowedFile> {
                     None => content(Path::new(path)).ok(),
                 };
                 let (handler, path) = (handler.name.clone(), path.to_owned());
-                files.push(FollowedFile { handler, key: setting.name, path, content, seen: None, read: None });
+                let saves = Saves::new(&path);
+                files.push(FollowedFile { handler, key: setting.name, path, content, saves });
             }
         }
     }
@@ -91,9 +86,9 @@ fn follow(mut files: Vec<FollowedFile>, controls: &Controls, ended: &AtomicBool)
             if let Ok(path) = controls.get(&file.name())
                 && path != file.path
             {
-                (file.path, file.content) = (path, None);
-                (file.seen, file.read) = (None, None);
-                file.content = content(Path::new(&file.path)).ok();
+                file.saves = Saves::new(&path);
+                file.content = content(Path::new(&path)).ok();
+                file.path = path;
             }
             if file.has_changed() {
                 file.set(controls);
@@ -110,13 +105,9 @@ impl FollowedFile {
 
     /// Whether the file has other content than before, once per change.
     fn has_changed(&mut self) -> bool {
-        let now = stamp(Path::new(&self.path));
-        let settled = now.is_some() && now == self.seen;
-        self.seen = now;
-        if !settled || self.read == self.seen {
+        if !self.saves.saved() {
             return false;
         }
-        self.read = self.seen;
         let content = content(Path::new(&self.path)).ok();
         std::mem::replace(&mut self.content, content) != content
     }
@@ -139,9 +130,7 @@ impl FollowedFile {
                 RunEvent::NotReloaded { handler, problem }
             }
         };
-        if let Some(listener) = controls.listener() {
-            listener(&event);
-        }
+        controls.report(&event);
     }
 }
 
@@ -154,13 +143,4 @@ fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).hash(&mut hasher);
     hasher.finish()
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    #[cfg(unix)]
-    let number = std::os::unix::fs::MetadataExt::ino(&found);
-    #[cfg(not(unix))]
-    let number = 0;
-    Some((found.modified().ok()?, found.len(), number))
 }

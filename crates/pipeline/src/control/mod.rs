@@ -11,9 +11,11 @@
 mod check;
 mod error;
 pub(crate) mod follow;
+pub(crate) mod replace;
 mod value;
 
 pub use error::SetError;
+pub use replace::{Applied, ApplyError};
 pub use value::SettingInput;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,9 +24,10 @@ use std::time::Duration;
 use vramp_plan::catalog::{DeclaredSetting, Liveness, Setting};
 use vramp_plan::{Graph, Handler, NoPlan, Plan, Profile, RunOptions};
 use vramp_runtime::engine::{AcceptedChange, Changer};
-use vramp_runtime::{Listener, Registry};
+use vramp_runtime::{Listener, Registry, RunEvent};
 
 use check::WantedChanges;
+use replace::Replacing;
 
 /// Changes and reads the settings of a pipeline, before and during its run, from any thread. Clones control the same
 /// pipeline.
@@ -44,7 +47,8 @@ use check::WantedChanges;
 /// ```
 #[derive(Clone)]
 pub struct Controls {
-    shared: Arc<ControlState>,
+    /// Replaced when another graph continues the run.
+    current: Arc<Mutex<Arc<ControlState>>>,
 }
 
 struct ControlState {
@@ -57,6 +61,7 @@ struct ControlState {
     listener: Option<Listener>,
     /// Whether the files that sinks write are checked.
     writes: bool,
+    replacing: Replacing,
 }
 
 /// The graph with its current settings and source sizes.
@@ -115,9 +120,11 @@ impl Controls {
         changer: Changer,
         listener: Option<Listener>,
         writes: bool,
+        replacing: Replacing,
     ) -> Controls {
         let changing = Mutex::default();
-        Controls { shared: Arc::new(ControlState { changing, graph, planner, registry, changer, listener, writes }) }
+        let state = ControlState { changing, graph, planner, registry, changer, listener, writes, replacing };
+        Controls { current: Arc::new(Mutex::new(Arc::new(state))) }
     }
 
     /// Changes a setting, such as `blur0.sigma`. The value is text as written in a pipeline, or a number, a flag, a
@@ -134,23 +141,25 @@ impl Controls {
         &self,
         changes: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Change, SetError> {
-        let _turn = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.graph().clone();
+        let state = self.state();
+        let _turn = state.turn();
+        let before = state.graph().clone();
         let mut wanted = WantedChanges::of(&before);
         for (name, value) in changes {
             wanted.add(name.as_ref(), value.into())?;
         }
-        let checked = wanted.check(&self.shared.registry, &self.shared.planner, self.shared.writes)?;
-        let accepted = self.shared.changer.change(checked.changes, &checked.memory)?;
+        let checked = wanted.check(&state.registry, &state.planner, state.writes)?;
+        let accepted = state.changer.change(checked.changes, &checked.memory)?;
         // A source may have changed its size meanwhile, so only the changed handlers are replaced.
-        let mut graph = self.graph();
+        let mut graph = state.graph();
         *graph = checked.handlers.into_iter().fold(graph.clone(), |graph, handler| graph.with_handler(handler));
         Ok(Change { accepted })
     }
 
     /// The value of a setting in its text form, as [`Controls::set`] takes it.
     pub fn get(&self, name: &str) -> Result<String, SetError> {
-        let graph = self.graph();
+        let state = self.state();
+        let graph = state.graph();
         let (handler, key) = check::named(&graph, name)?;
         check::declaration(handler, key)?;
         let value = handler.settings.get(key).map(ToString::to_string);
@@ -159,17 +168,35 @@ impl Controls {
 
     /// All settings of all handlers, in the order of the pipeline.
     pub fn settings(&self) -> Vec<SettingState> {
-        self.graph().handlers().iter().flat_map(states).collect()
+        self.state().graph().handlers().iter().flat_map(states).collect()
     }
 
-    /// Where events are reported.
-    fn listener(&self) -> Option<&Listener> {
-        self.shared.listener.as_ref()
+    /// Reports an event of the run.
+    fn report(&self, event: &RunEvent) {
+        if let Some(listener) = &self.state().listener {
+            listener(event);
+        }
     }
 
+    fn state(&self) -> Arc<ControlState> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on, controls the pipeline of other controls, which continues the run.
+    fn succeed(&self, other: &Controls) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = other.state();
+    }
+}
+
+impl ControlState {
     fn graph(&self) -> MutexGuard<'_, Graph> {
         // A graph is replaced as a whole.
-        self.shared.graph.lock().unwrap_or_else(PoisonError::into_inner)
+        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other change is being made.
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct BuildContext<'a> {
     pub(super) parts: &'a EngineParts<'a>,
     pub(super) planned: &'a [Planned<'a>],
     pub(super) stop: Stopper,
+    /// The wake signals of the lanes.
+    pub(super) signals: Arc<[WakeSignal]>,
     pub(super) threads: usize,
     pub(super) pool: FramePool,
     pub(super) device_history: Arc<DeviceHistory>,
@@ -71,7 +73,7 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
     }
     #[cfg(not(target_arch = "wasm32"))]
     let changer = Changer::new(&shared, &mut nodes);
-    let rings = connect(plan, &mut nodes, &shared.stop.signals);
+    let rings = connect(plan, &mut nodes, &shared.signals);
     let lanes = BuiltLanes::of(&shared, nodes)?;
     let links: Vec<WatchedLink> = plan
         .links
@@ -111,6 +113,8 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         listener: parts.listener.clone(),
         failed: None,
         time_is_up: false,
+        signals: shared.signals,
+        begun: None,
         handles: shared.handles,
         driver: shared.driver,
         #[cfg(not(target_arch = "wasm32"))]
@@ -121,12 +125,12 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
 impl<'a> BuildContext<'a> {
     fn new(parts: &'a EngineParts<'a>, planned: &'a [Planned<'a>]) -> BuildContext<'a> {
         let (plan, options) = (parts.plan, parts.options);
-        let stop = Stopper {
-            stopped: Arc::default(),
-            finishing: Arc::default(),
-            intended: Arc::default(),
-            signals: Arc::new(plan.lanes.iter().map(|_| WakeSignal::new()).collect()),
-        };
+        let signals: Arc<[WakeSignal]> = plan.lanes.iter().map(|_| WakeSignal::new()).collect();
+        let stop = parts.stopper.clone().unwrap_or_else(|| {
+            let stop = Stopper::default();
+            stop.serve(Arc::clone(&signals));
+            stop
+        });
         if let (Some(device), Some(limit_ms)) = (&parts.device, options.time_limit_ms) {
             device.set_time_limit(Duration::from_millis(limit_ms));
         }
@@ -153,6 +157,7 @@ impl<'a> BuildContext<'a> {
             parts,
             planned,
             stop,
+            signals,
             threads,
             pool,
             device_history,

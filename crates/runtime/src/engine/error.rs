@@ -6,6 +6,9 @@ use crate::failure::HandlerFailure;
 use crate::handler::{DeviceError, HandlerError};
 use crate::observe::report::Report;
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::Kept;
+
 /// Why a plan could not be made ready to run.
 #[derive(thiserror::Error)]
 pub enum PrepareError {
@@ -91,6 +94,10 @@ pub struct RunOutcome {
     pub error: Option<RunError>,
     /// Whether the run was stopped from outside before its sources had ended.
     pub stopped: bool,
+    /// What a succeeding engine takes over, if the engine ended for that.
+    #[doc(hidden)]
+    #[cfg(not(target_arch = "wasm32"))]
+    pub kept: Option<Kept>,
 }
 
 impl RunOutcome {

@@ -84,7 +84,7 @@ impl LaneAssembly<'_> {
             Some(device) if lane.device => self.device_lane(number, nodes, device)?,
             _ => {
                 let context = self.context().drawing(self.track(&nodes));
-                let signal = self.shared.stop.signals[number].clone();
+                let signal = self.shared.signals[number].clone();
                 Lane::new(nodes.into_iter().flatten().collect(), signal, context)
             }
         };
@@ -150,7 +150,7 @@ impl LaneAssembly<'_> {
         let mut recovery =
             RecoveryState::new(options.on_loss, limited(self.shared.parts), make, device_history, lose_at);
         recovery.first_pause = options.away_ms.map_or(recovery.first_pause, Duration::from_millis);
-        let signal = self.shared.stop.signals[number].clone();
+        let signal = self.shared.signals[number].clone();
         let lane = Lane::on_device(nodes, gates, signal, context, LanePlayer::new(player, shares, times));
         Ok(lane.batch(options.batch.max(1) as usize).recovering(recovery))
     }

@@ -37,6 +37,8 @@ mod pool_target;
 mod run;
 mod snapshot;
 mod stopper;
+#[cfg(not(target_arch = "wasm32"))]
+mod succession;
 mod watch;
 mod where_it_ran;
 mod wiring;
@@ -48,11 +50,12 @@ pub use changes::{AcceptedChange, ChangeError, Changer, HandlerChange};
 pub use error::{PrepareError, RunError, RunOutcome};
 pub use snapshot::{DeviceSnapshot, LinkSnapshot, MemorySnapshot, NodeSnapshot, Snapshot};
 pub use stopper::Stopper;
+#[cfg(not(target_arch = "wasm32"))]
+pub use succession::Kept;
 pub use watch::Watch;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vramp_gpu::Device;
 use vramp_plan::{Graph, Plan, RunOptions, Variants};
@@ -62,6 +65,7 @@ use crate::handles::Handles;
 use crate::lane::context::Listener;
 use crate::lane::{Lane, Stepped};
 use crate::link::ring::DropReason;
+use crate::link::wake_signal::WakeSignal;
 use crate::observe::report::Report;
 use crate::observe::trace::Trace;
 use crate::registry::Registry;
@@ -89,6 +93,8 @@ pub struct EngineParts<'a> {
     pub listener: Option<Listener>,
     /// The timeline to record. If there is one, every device submission is timed.
     pub trace: Option<Trace>,
+    /// The stopper of the engine that this engine will succeed.
+    pub stopper: Option<Stopper>,
 }
 
 impl<'a> EngineParts<'a> {
@@ -105,6 +111,7 @@ impl<'a> EngineParts<'a> {
             replan: None,
             listener: None,
             trace: None,
+            stopper: None,
         }
     }
 }
@@ -120,6 +127,9 @@ pub struct Engine {
     failed: Option<DropReason>,
     /// True if the run was stopped because its time limit had passed. Such a stop counts as intended.
     time_is_up: bool,
+    signals: Arc<[WakeSignal]>,
+    /// The start of the run, if another engine began it.
+    begun: Option<Instant>,
     handles: Handles,
     driver: Driver,
     #[cfg(not(target_arch = "wasm32"))]
@@ -153,7 +163,7 @@ impl Engine {
     }
 
     pub fn watch(&self) -> Watch {
-        Watch { watched: Arc::clone(&self.watched) }
+        Watch::new(&self.watched)
     }
 
     /// Changes settings while the engine runs.
@@ -241,7 +251,7 @@ impl Engine {
         #[cfg(not(target_arch = "wasm32"))]
         self.changer.end();
         let reason = self.failed.unwrap_or(DropReason::Stopped);
-        let intended = self.failed.is_none() && (self.time_is_up || self.stop.intended.load(Ordering::Acquire));
+        let intended = self.failed.is_none() && (self.time_is_up || self.stop.is_intended());
         let (mut first, mut partial) = (None, Vec::new());
         for lane in &mut self.lanes {
             if let Err(failure) = lane.end(reason, intended, &mut partial) {

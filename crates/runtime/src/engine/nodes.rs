@@ -123,7 +123,7 @@ pub(super) async fn make_node(shared: &BuildContext<'_>, unit: &Unit) -> Result<
         .delaying(entry.delay.under(settings) as usize, entry.keeps_times.under(settings))
         .every(entry.every.under(settings).into());
     let pace = shared.parts.options.pace;
-    let waker = Waker::new(&shared.stop.signals[unit.lane], &shared.driver);
+    let waker = Waker::new(&shared.signals[unit.lane], &shared.driver);
     node = node.waking(&waker).presenting(entry.presents && pace.is_none());
     if planned[first].is_source() {
         node = source(shared, &planned[first], node);
@@ -199,7 +199,7 @@ fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node 
     let live = entry.live.under(settings) && !options.nominal_time;
     let clock = if live { Clock::arrivals(rate) } else { Clock::free(rate) };
     let clock = options.pace.map_or(clock.clone(), |pace| clock.pace(pace));
-    let mut node = node.clock(clock).limit(options.frames, Arc::clone(&shared.stop.finishing));
+    let mut node = node.clock(clock).limit(options.frames).stopper(shared.stop.clone());
     if options.nominal_time {
         node = node.nominal();
     }

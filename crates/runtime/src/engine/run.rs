@@ -65,7 +65,7 @@ struct Back {
 impl Engine {
     /// Runs until the sources end, a handler fails, the run is stopped, or `longest` has passed.
     pub fn run(mut self, longest: Option<Duration>) -> Result<RunOutcome, PrepareError> {
-        let started = Instant::now();
+        let started = *self.begun.get_or_insert_with(Instant::now);
         self.driver.run_on_threads();
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
@@ -199,9 +199,10 @@ impl Engine {
     fn close(mut self, started: Instant, error: Option<RunError>) -> RunOutcome {
         let elapsed = started.elapsed();
         let stopped = self.stop.is_stopped() && error.is_none();
+        let kept = self.hand_over(error.is_some());
         let (report, not_stopped) = self.finish(elapsed);
         let error = error.or(not_stopped.map(RunError::Failed));
-        RunOutcome { report, error, stopped }
+        RunOutcome { report, error, stopped, kept }
     }
 
     fn report_event(&self, event: &RunEvent) {

@@ -1,17 +1,21 @@
 //! Stops a pipeline from any thread: at once as an interruption, at once as the intended end, or after the frames in
 //! flight have arrived.
+//!
+//! A stopper outlives an engine that is replaced by another ([`super::succession`]): it then stops the other.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::link::wake_signal::WakeSignal;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Stopper {
-    pub(super) stopped: Arc<AtomicBool>,
-    pub(super) finishing: Arc<AtomicBool>,
-    pub(super) intended: Arc<AtomicBool>,
-    pub(super) signals: Arc<Vec<WakeSignal>>,
+    stopped: Arc<AtomicBool>,
+    finishing: Arc<AtomicBool>,
+    intended: Arc<AtomicBool>,
+    handing_over: Arc<AtomicBool>,
+    /// The signals of the lanes of the current engine.
+    signals: Arc<Mutex<Arc<[WakeSignal]>>>,
 }
 
 impl Stopper {
@@ -44,7 +48,32 @@ impl Stopper {
         self.is_stopped() || self.finishing.load(Ordering::Acquire)
     }
 
+    /// Pauses the sources, so that the engine ends between two frames and another engine can continue the run.
+    pub(super) fn begin_hand_over(&self) {
+        self.handing_over.store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Whether sources pause because another engine continues the run.
+    pub(crate) fn is_handing_over(&self) -> bool {
+        self.handing_over.load(Ordering::Acquire)
+    }
+
+    /// From now on, wakes these lanes.
+    pub(super) fn serve(&self, signals: Arc<[WakeSignal]>) {
+        *self.signals.lock().unwrap_or_else(PoisonError::into_inner) = signals;
+        self.handing_over.store(false, Ordering::Release);
+        if self.is_ending() {
+            self.wake_all();
+        }
+    }
+
+    pub(super) fn is_intended(&self) -> bool {
+        self.intended.load(Ordering::Acquire)
+    }
+
     pub(super) fn wake_all(&self) {
-        self.signals.iter().for_each(WakeSignal::notify);
+        let signals = Arc::clone(&self.signals.lock().unwrap_or_else(PoisonError::into_inner));
+        signals.iter().for_each(WakeSignal::notify);
     }
 }

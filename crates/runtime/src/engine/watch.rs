@@ -2,7 +2,7 @@
 //!
 //! Sums over these counters are computed in [`super::account`] and [`super::snapshot`].
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use vramp_gpu::Device;
@@ -23,23 +23,53 @@ use super::Snapshot;
 /// Observes a running pipeline from any thread.
 #[derive(Clone)]
 pub struct Watch {
-    pub(super) watched: Arc<WatchedEngine>,
+    current: Arc<Mutex<Watched>>,
+}
+
+#[derive(Clone)]
+struct Watched {
+    engine: Arc<WatchedEngine>,
+    /// The progress of the engines that this engine succeeded.
+    before: RunProgress,
 }
 
 impl Watch {
+    pub(super) fn new(watched: &Arc<WatchedEngine>) -> Watch {
+        let watched = Watched { engine: Arc::clone(watched), before: RunProgress::default() };
+        Watch { current: Arc::new(Mutex::new(watched)) }
+    }
+
     /// The progress of the run. `elapsed` is the time since the start.
     pub fn progress(&self, elapsed: Duration) -> RunProgress {
-        self.watched.progress(elapsed)
+        let Watched { engine, before } = self.current();
+        let own = engine.progress(elapsed);
+        RunProgress {
+            frames_in: before.frames_in + own.frames_in,
+            frames_out: before.frames_out + own.frames_out,
+            dropped: before.dropped + own.dropped,
+            ..own
+        }
+    }
+
+    /// From now on, observes the engine of another watch, which continues the run.
+    #[doc(hidden)]
+    pub fn follow(&self, other: &Watch, elapsed: Duration) {
+        let (before, engine) = (self.progress(elapsed), other.current().engine);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Watched { engine, before };
+    }
+
+    fn current(&self) -> Watched {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// All counters of the run. `elapsed` is the time since the start.
     pub fn snapshot(&self, elapsed: Duration) -> Snapshot {
-        self.watched.snapshot(elapsed)
+        self.current().engine.snapshot(elapsed)
     }
 
     /// The device in use now; `None` if the CPU computes everything.
     pub fn device(&self) -> Option<Device> {
-        self.watched.device_history.current()
+        self.current().engine.device_history.current()
     }
 }
 

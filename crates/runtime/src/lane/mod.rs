@@ -181,6 +181,11 @@ impl Lane {
         self.segments.iter().flatten()
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        self.segments.iter_mut().flatten()
+    }
+
     /// Whether the lane's only node is a source. If that source fails, its consumers can still finish.
     pub fn is_lone_source(&self) -> bool {
         let mut nodes = self.nodes();
@@ -483,7 +488,12 @@ fn fire_all(
                 wait = Some(wait.map_or(time, |other| other.min(time)));
             }
             // The consumers of a node that has just ended can move now.
-            Fired::Over => moved |= !was_over,
+            Fired::Over => {
+                moved |= !was_over;
+                if !was_over && !context.is_handing_over() {
+                    node.announce_end();
+                }
+            }
             Fired::Failed(failure) => {
                 busy.set(None);
                 return Stepped::Failed(failure);

@@ -1,11 +1,11 @@
 //! Construction of a node: its handler, links, lead, ends, delay and limits.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use vramp_plan::{OnError, Policy, Size};
 
 use crate::clock::Clock;
+use crate::engine::Stopper;
 use crate::failure::NodeMember;
 use crate::frame::{Birth, Frame};
 #[cfg(not(target_arch = "wasm32"))]
@@ -51,7 +51,8 @@ impl Node {
             born: None,
             planned: None,
             limit: u64::MAX,
-            finishing: Arc::default(),
+            taken_before: 0,
+            stopper: None,
             delay: 0,
             shifts: false,
             every: 1,
@@ -119,11 +120,17 @@ impl Node {
         self
     }
 
-    /// Ends a source after this many frames, or as soon as `finishing` is set.
+    /// Ends a source after this many frames.
     #[must_use]
-    pub fn limit(mut self, frames: Option<u64>, finishing: Arc<AtomicBool>) -> Node {
+    pub fn limit(mut self, frames: Option<u64>) -> Node {
         self.limit = frames.unwrap_or(u64::MAX);
-        self.finishing = finishing;
+        self
+    }
+
+    /// Ends a source as soon as the run is ending or another engine continues it.
+    #[must_use]
+    pub(crate) fn stopper(mut self, stopper: Stopper) -> Node {
+        self.stopper = Some(stopper);
         self
     }
 

@@ -37,14 +37,16 @@ mod presenting;
 mod sending;
 mod short;
 mod source;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod succession;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use vramp_plan::{OnError, PlannedMemory, Size};
 
 use crate::clock::Clock;
+use crate::engine::Stopper;
 use crate::failure::{HandlerFailure, NodeMember, catch};
 use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
@@ -98,7 +100,9 @@ pub struct Node {
     born: Option<(u64, Birth)>,
     planned: Option<(Size, Replan)>,
     limit: u64,
-    finishing: Arc<AtomicBool>,
+    /// Frames that this source has sent in earlier engines of the run.
+    taken_before: u64,
+    stopper: Option<Stopper>,
     delay: usize,
     /// Whether held frames leave under the number and time of the frame that pushes them out.
     shifts: bool,

@@ -24,6 +24,7 @@ pub(crate) struct Gate {
     /// Whether the handler uses its waker.
     asks: bool,
     presents: bool,
+    waker: Option<Waker>,
     /// The time of the run at which stream time 0 is shown. `None` before the first frame.
     zero_ns: Option<i64>,
 }
@@ -32,9 +33,15 @@ impl Node {
     /// Gives the handler its waker.
     #[must_use]
     pub(crate) fn waking(mut self, waker: &Waker) -> Node {
-        self.gate.asks = self.handler.keep_waker(waker);
-        self.is_gated = self.gate.asks || self.gate.presents;
+        self.gate.waker = Some(waker.clone());
+        self.give_waker();
         self
+    }
+
+    /// Gives the current handler the waker of the node.
+    pub(super) fn give_waker(&mut self) {
+        self.gate.asks = self.gate.waker.as_ref().is_some_and(|waker| self.handler.keep_waker(waker));
+        self.is_gated = self.gate.asks || self.gate.presents;
     }
 
     /// Lets a sink receive each frame at the frame's time.

@@ -189,7 +189,6 @@ impl Node {
         self.drop_held();
         self.outputs.iter().flatten().for_each(|link| link.end(end_ns));
         self.inputs.close();
-        self.handler.ended();
         self.over = true;
         self.stats.show(&self.counts);
         Fired::Over

@@ -1,5 +1,6 @@
 //! What can be read of a run: reports, snapshots, counters, events and timelines. Nothing here steers the run.
 
+mod joined;
 pub(crate) mod lateness;
 pub(crate) mod milestones;
 pub(crate) mod monitor;

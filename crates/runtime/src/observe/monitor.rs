@@ -252,6 +252,15 @@ pub enum RunEvent {
         /// The first frame that the handler processed with the new values.
         frame: u64,
     },
+    /// Another graph continues the run.
+    GraphReplaced {
+        /// Handlers of the new graph.
+        handlers: usize,
+        /// How many of them kept their state.
+        kept: usize,
+        /// The number of frames that the sources had sent.
+        frames: u64,
+    },
     /// A handler could not take changed settings at this frame: the handler continues as before.
     NotChanged { handler: String, frame: u64, problem: String },
     /// A handler was replaced after its file changed, and its new kernels were compiled.

@@ -1,0 +1,91 @@
+//! `--watch` with a pipeline in a file: applies every edit of the file to the run.
+//!
+//! Edits of settings that can change during a run are set; any other edit replaces the graph between two frames. A file
+//! that is empty or wrong is reported, and the run goes on as before.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use vramp::files::Saves;
+use vramp::runtime::Registry;
+use vramp::{Applied, Controls};
+
+use super::live::{Live, Message};
+use crate::failure::CliError;
+use crate::input::CheckedPipeline;
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Follows a file until it is dropped.
+pub(super) struct FollowedPipeline {
+    ended: Arc<AtomicBool>,
+}
+
+impl Drop for FollowedPipeline {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
+impl FollowedPipeline {
+    /// Follows the file of this pipeline. `None` if the pipeline is not in a file, or if no thread can be started.
+    pub(super) fn begin(
+        pipeline: &OsStr,
+        registry: &Registry,
+        controls: Controls,
+        live: &Live,
+    ) -> Option<FollowedPipeline> {
+        let path = CheckedPipeline::file_of(pipeline)?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let (stop, registry, live, pipeline) =
+            (Arc::clone(&ended), registry.clone(), live.clone(), pipeline.to_owned());
+        let follow = move || {
+            let mut saves = Saves::new(&path);
+            // The file as the run began with it.
+            let mut known = std::fs::read(&path).ok();
+            while !stop.load(Ordering::Acquire) {
+                if saves.saved() {
+                    let text = std::fs::read(&path).ok();
+                    if text.is_some() && text != known {
+                        known = text;
+                        if let Some(message) = apply(&pipeline, &path, &registry, &controls) {
+                            live.tell(message);
+                        }
+                    }
+                }
+                std::thread::sleep(PERIOD);
+            }
+        };
+        let thread = std::thread::Builder::new().name("pipeline file".to_owned()).spawn(follow);
+        thread.ok().map(|_| FollowedPipeline { ended })
+    }
+}
+
+/// Applies the file to the run; returns what to tell the user.
+fn apply(pipeline: &OsStr, path: &Path, registry: &Registry, controls: &Controls) -> Option<Message> {
+    let shown = path.display();
+    let refused = |problem: String| {
+        Some(Message::Warning(format!("{shown} cannot be used, so the run continues as before: {problem}")))
+    };
+    let checked = match CheckedPipeline::read(pipeline, registry) {
+        Ok(checked) => checked,
+        Err(CliError::Mistakes(mistakes)) => return refused(mistakes.to_string()),
+        Err(error) => return refused(error.words().unwrap_or_else(|| "it cannot be read".to_owned())),
+    };
+    match controls.apply(&checked.graph) {
+        Ok(Applied::Nothing) => None,
+        Ok(Applied::Set(change)) => {
+            let from = match change.frame(Duration::from_secs(1)) {
+                Some(frame) => format!("from frame {frame} on"),
+                None => "from the next frame on".to_owned(),
+            };
+            Some(Message::Note(format!("{shown}: its settings are in force {from}")))
+        }
+        // The event of the run reports it.
+        Ok(Applied::Replaced) => None,
+        Err(error) => refused(error.to_string()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Replaces an engine by another between two frames, for a graph that changes while it runs.
+//!
+//! The next engine is built while this engine runs, so that a graph that cannot be built disturbs nothing. Then the
+//! sources pause, the frames in flight arrive, and this engine ends without stopping its handlers. The next engine takes
+//! over the handlers that are in both graphs, with their state, and the positions of the sources. All other handlers of
+//! this engine are stopped.
+//!
+//! Invariants: no frame is lost. The numbers and times of a source continue. A handler is started once and stopped once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::failure::HandlerFailure;
+use crate::lane::Lane;
+use crate::node::Node;
+use crate::node::succession::{KeptHandler, KeptSource};
+
+use super::{Engine, Stopper};
+
+/// What an engine leaves to its successor.
+pub struct Kept {
+    handlers: BTreeMap<String, KeptHandler>,
+    sources: BTreeMap<String, KeptSource>,
+    begun: Option<Instant>,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").field("handlers", &self.handlers.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Stopper {
+    /// Ends the engine between two frames, so that its successor can continue. The outcome of the run then has
+    /// [`Kept`].
+    #[doc(hidden)]
+    pub fn hand_over(&self) {
+        self.begin_hand_over();
+    }
+}
+
+impl Kept {
+    /// Stops the handlers that the successor has not taken.
+    pub fn stop_rest(self) -> Result<(), HandlerFailure> {
+        let mut first = Ok(());
+        for (name, kept) in self.handlers {
+            let stopped = kept.stop(&name);
+            if first.is_ok() {
+                first = stopped;
+            }
+        }
+        first
+    }
+}
+
+impl Engine {
+    /// Takes out what a successor continues with, if the engine has ended for that.
+    pub(super) fn hand_over(&mut self, failed: bool) -> Option<Kept> {
+        if failed || !self.stop.is_handing_over() || self.stop.is_ending() {
+            return None;
+        }
+        let mut kept = Kept { handlers: BTreeMap::new(), sources: BTreeMap::new(), begun: self.begun };
+        for node in self.lanes.iter_mut().flat_map(Lane::nodes_mut) {
+            let name = node.first_name().to_owned();
+            if let Some(position) = node.position() {
+                kept.sources.insert(name.clone(), position);
+            }
+            if let Some(handler) = node.take_handler() {
+                kept.handlers.insert(name, handler);
+            }
+        }
+        Some(kept)
+    }
+
+    /// Continues the run of another engine. `same` names the handlers that are the same in both graphs; `sources` names
+    /// the sources that continue their streams.
+    pub fn succeed(&mut self, kept: &mut Kept, same: &[String], sources: &[String]) {
+        self.begun = kept.begun;
+        let is_in = |names: &[String], node: &Node| names.iter().any(|name| name == node.first_name());
+        for node in self.lanes.iter_mut().flat_map(Lane::nodes_mut) {
+            if is_in(sources, node)
+                && let Some(position) = kept.sources.remove(node.first_name())
+            {
+                node.continue_from(position);
+            }
+            if is_in(same, node)
+                && node.is_plain()
+                && let Some(handler) = kept.handlers.remove(node.first_name())
+            {
+                node.put_handler(handler);
+            }
+        }
+        if let Some(watched) = Arc::get_mut(&mut self.watched) {
+            // Work of the earlier engine on the same device is in the report of that engine.
+            watched.begun = watched.sink_counter.read();
+            watched.counted_before = watched.device_history.counters();
+        }
+        self.stop.serve(Arc::clone(&self.signals));
+    }
+}

@@ -1,0 +1,96 @@
+//! What a node passes on to a node of the same handler in a succeeding engine: the handler with its state, and the clock
+//! of a source.
+
+use crate::clock::Clock;
+use crate::failure::{HandlerFailure, catch};
+use crate::frame::Birth;
+use crate::handler::{Call, Flow, FrameHandler, HandlerError};
+use crate::node::pace::SourcePace;
+
+use super::Node;
+
+/// A handler of whole frames, started, without its node.
+pub(crate) struct KeptHandler {
+    handler: Box<dyn FrameHandler>,
+    frame: u64,
+}
+
+/// The position of a source in its stream.
+#[derive(Debug)]
+pub(crate) struct KeptSource {
+    clock: Option<Clock>,
+    pace: SourcePace,
+    born: Option<(u64, Birth)>,
+    before_ns: Option<i64>,
+    taken: u64,
+}
+
+impl KeptHandler {
+    /// Stops a handler that no node takes over.
+    pub(crate) fn stop(mut self, name: &str) -> Result<(), HandlerFailure> {
+        let stopped = catch(|| {
+            self.handler.ended();
+            self.handler.stop()
+        });
+        stopped.map_err(|error| HandlerFailure { handler: name.to_owned(), frame: self.frame, error })
+    }
+}
+
+/// Stands in for a handler that has left its node.
+struct Gone;
+
+impl FrameHandler for Gone {
+    fn process(&mut self, _: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(Flow::Ended)
+    }
+}
+
+impl Node {
+    /// The name of the node's first handler.
+    pub(crate) fn first_name(&self) -> &str {
+        &self.members[0].name
+    }
+
+    /// Tells the handler that its stream has ended.
+    pub(crate) fn announce_end(&mut self) {
+        self.handler.ended();
+    }
+
+    /// Takes the handler out, if it was started and processes whole frames. Fused handlers are made anew.
+    pub(crate) fn take_handler(&mut self) -> Option<KeptHandler> {
+        if !self.started || self.handler.parts().is_some() {
+            return None;
+        }
+        self.started = false;
+        let handler = std::mem::replace(&mut self.handler, Box::new(Gone));
+        Some(KeptHandler { handler, frame: self.counts.taken })
+    }
+
+    /// Whether the node's handler processes whole frames.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.handler.parts().is_none()
+    }
+
+    /// Puts a started handler in place of the handler that was made for this node.
+    pub(crate) fn put_handler(&mut self, kept: KeptHandler) {
+        self.handler = kept.handler;
+        self.started = true;
+        self.give_waker();
+    }
+
+    /// The position of a source.
+    pub(crate) fn position(&self) -> Option<KeptSource> {
+        let clock = Some(self.clock.clone()?);
+        let (pace, born, before_ns) = (self.pace, self.born, self.before_ns);
+        // What earlier engines have taken is part of the limit.
+        Some(KeptSource { clock, pace, born, before_ns, taken: self.counts.taken + self.taken_before })
+    }
+
+    /// Continues from the position of another source.
+    pub(crate) fn continue_from(&mut self, kept: KeptSource) {
+        (self.clock, self.pace) = (kept.clock, kept.pace);
+        (self.born, self.before_ns) = (kept.born, kept.before_ns);
+        self.limit = self.limit.saturating_sub(kept.taken.saturating_sub(self.taken_before));
+        self.taken_before = kept.taken;
+    }
+}

@@ -1,0 +1,187 @@
+//! The graph of a running pipeline is replaced between two frames: no frame is lost, numbers continue, and handlers that
+//! are in both graphs keep their state.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use vramp::plan::Graph;
+use vramp::prelude::*;
+use vramp::runtime::{Registry, RunEvent};
+use vramp::{Applied, ApplyError};
+
+/// The numbers and sums of the frames that a `note` sink has received, over its whole life.
+type Notes = Arc<Mutex<Vec<(u64, i64, u8)>>>;
+
+static NOTE: Entry = Entry { name: "note", about: "keeps what it receives", example: "pattern ! note", ..Entry::SINK };
+static TALLY: Entry = Entry {
+    name: "tally",
+    about: "writes the number of its call into the first byte",
+    example: "pattern ! tally ! null",
+    spaces: &[Space::Cpu],
+    kernel: KernelRule::None,
+    ..Entry::FILTER
+};
+
+struct Note(Notes);
+
+impl FrameHandler for Note {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(frame) = call.input(0) else { return Ok(Flow::Filtered) };
+        let meta = frame.meta();
+        self.0.lock().unwrap().push((meta.number, meta.pts_ns, frame.bytes()[0]));
+        Ok(Flow::Produced)
+    }
+}
+
+/// Counts its calls: the state that must survive.
+#[derive(Default)]
+struct Tally {
+    calls: u8,
+    started: bool,
+}
+
+impl FrameHandler for Tally {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        assert!(!std::mem::replace(&mut self.started, true), "a handler is started once");
+        Ok(())
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(mut frame) = call.take(0) else { return Ok(Flow::Filtered) };
+        frame.edit(call.pool())?[0] = self.calls;
+        self.calls = self.calls.wrapping_add(1);
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+fn registry(notes: &Notes) -> Registry {
+    let mut registry = vramp::registry();
+    let notes = Arc::clone(notes);
+    registry.add(&NOTE, move |_| Ok(Note(Arc::clone(&notes)))).unwrap();
+    registry.add(&TALLY, |_| Ok(Tally::default())).unwrap();
+    registry
+}
+
+fn checked(text: &str, registry: &Registry) -> Graph {
+    Pipeline::parse(text).registry(registry).check().expect(text)
+}
+
+fn spawned(text: &str, registry: &Registry, space: Space) -> Running {
+    let options = RunOptions::new().only(space).threads(2);
+    Pipeline::parse(text).registry(registry).options(options).build().expect(text).spawn().expect(text)
+}
+
+/// Waits until this many frames have arrived.
+fn wait_for(notes: &Notes, frames: usize) {
+    let begun = Instant::now();
+    while notes.lock().unwrap().len() < frames {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the run does not go on");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn replaced_under_way(space: Space) {
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let graphs = [
+        "pattern size=32x24 frames=3000 ! brightness 0.1 ! tally ! note",
+        "pattern size=32x24 frames=3000 ! tally ! blur sigma=2 ! note; pattern0. ! null",
+        "pattern size=32x24 frames=3000 ! invert ! tally ! every 1 ! note",
+        "pattern size=32x24 frames=3000 ! tally ! note",
+    ];
+    let running = spawned(graphs[0], &registry, space);
+    for (at, text) in graphs.iter().enumerate().skip(1) {
+        wait_for(&notes, 100 * at);
+        let applied = running.controls().apply(&checked(text, &registry)).expect(text);
+        assert!(matches!(applied, Applied::Replaced), "{text}: {applied:?}");
+    }
+    let report = running.wait().unwrap();
+    let notes = notes.lock().unwrap();
+    let numbers: Vec<u64> = notes.iter().map(|(number, ..)| *number).collect();
+    assert_eq!(numbers, (0..3000).collect::<Vec<_>>(), "no frame is lost, doubled or renumbered");
+    assert!(notes.is_sorted_by_key(|(_, pts_ns, _)| *pts_ns), "times go on");
+    assert_eq!((report.frames_in, report.counters.replans, report.memory.leaked), (3000, 3, 0));
+    let calls = |from: usize| notes[from].2;
+    assert_eq!(calls(2999), (2999 % 256) as u8, "the tally is the same handler from the first frame to the last");
+}
+
+#[test]
+fn no_frame_is_lost_when_graphs_change_on_the_cpu() {
+    replaced_under_way(Space::Cpu);
+}
+
+#[test]
+fn no_frame_is_lost_when_graphs_change_on_the_device() {
+    replaced_under_way(Space::Gpu);
+}
+
+#[test]
+fn edits_of_settings_are_set_and_other_edits_replace_the_graph() {
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let running = spawned("pattern size=32x24 ! brightness 0.1 ! tally ! note", &registry, Space::Cpu);
+    let controls = running.controls();
+    let apply = |text: &str| controls.apply(&checked(text, &registry));
+    wait_for(&notes, 5);
+    assert!(matches!(apply("pattern size=32x24 ! brightness 0.1 ! tally ! note"), Ok(Applied::Nothing)));
+    assert!(matches!(apply("pattern size=32x24 ! brightness 0.3 ! tally ! note"), Ok(Applied::Set(_))));
+    assert_eq!(controls.get("brightness0.amount").unwrap(), "0.3");
+    assert!(matches!(apply("pattern size=64x24 ! brightness 0.3 ! tally ! note"), Ok(Applied::Replaced)));
+    assert_eq!(controls.get("pattern0.size").unwrap(), "64x24", "the same controls reach the new graph");
+    controls.set("brightness0.amount", 0.5).unwrap();
+    let arrived = notes.lock().unwrap().len();
+    wait_for(&notes, arrived + 20);
+    running.stop();
+    let report = running.wait().unwrap();
+    assert!(report.frames_in >= arrived as u64 + 20, "the stopper reaches the new graph: {report:?}");
+}
+
+#[test]
+fn a_graph_that_cannot_be_built_disturbs_nothing() {
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let running = spawned("pattern size=32x24 frames=2000 ! tally ! note", &registry, Space::Cpu);
+    wait_for(&notes, 10);
+    for text in ["pattern size=32x24 ! wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\" ! note", "pattern ! app"]
+    {
+        let refused = running.controls().apply(&checked(text, &registry)).unwrap_err();
+        assert!(matches!(refused, ApplyError::Graph(_) | ApplyError::HasEnds { .. }), "{text}: {refused}");
+    }
+    assert_eq!(running.wait().unwrap().frames_in, 2000);
+    let numbers: Vec<u64> = notes.lock().unwrap().iter().map(|(number, ..)| *number).collect();
+    assert_eq!(numbers, (0..2000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_handler_that_leaves_the_graph_is_stopped_and_its_file_is_whole() {
+    let folder = std::env::temp_dir().join(format!("vramp-replace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("a.y4m");
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let with_file = format!("pattern size=32x24 ! tally ! note; tally0. ! y4m path={}", path.display());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&heard);
+    let pipeline = Pipeline::parse(&with_file)
+        .registry(&registry)
+        .options(RunOptions::new().only(Space::Cpu))
+        .listener(Arc::new(move |event: &RunEvent| events.lock().unwrap().push(event.clone())));
+    let running = pipeline.build().unwrap().spawn().unwrap();
+    wait_for(&notes, 20);
+    assert!(!path.exists(), "a file gets its name when it is whole");
+    running.controls().apply(&checked("pattern size=32x24 ! tally ! note", &registry)).unwrap();
+    assert!(path.exists());
+    let frames = heard.lock().unwrap().iter().find_map(|event| match event {
+        RunEvent::GraphReplaced { handlers: 3, kept: 3, frames } => Some(*frames),
+        _ => None,
+    });
+    let arrived = notes.lock().unwrap().len();
+    wait_for(&notes, arrived + 5);
+    running.finish();
+    running.wait().unwrap();
+    let source = format!("y4m path={} ! null", path.display());
+    let report = Pipeline::parse(source).build().unwrap().run().unwrap();
+    assert_eq!(Some(report.frames_in), frames, "the file has every frame up to the change");
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use vramp_runtime::observe::EndCounts;
 use vramp_runtime::{Driven, Frame, Owner, Setup, Waker};
 
 use super::hand_over::{Gone, HandOver};
@@ -89,7 +90,7 @@ impl Drop for PulledFrame {
 }
 
 impl AppOutput {
-    /// The end of the sink that is being made.
+    /// The end of the sink that is being made, published under the name of the sink.
     pub(crate) fn of(setup: &Setup<'_>, hold: usize) -> AppOutput {
         let shared = OutputShared {
             name: setup.name.into(),
@@ -98,7 +99,14 @@ impl AppOutput {
             hold,
             program: setup.pool.enter_outside(setup.name),
         };
-        AppOutput { shared: Arc::new(shared) }
+        let output = AppOutput { shared: Arc::new(shared) };
+        setup.publish(output.clone());
+        let counted = output.clone();
+        setup.count_frames(move || {
+            let OutputCounts { arrived, pulled, dropped, queued } = counted.counts();
+            EndCounts::Out { arrived, pulled, dropped, queued }
+        });
+        output
     }
 
     pub(crate) fn end(&self) -> OutputEnd {

@@ -144,6 +144,7 @@ impl WatchedEngine {
             handlers: self.handlers(),
             units: self.unit_times(),
             links,
+            ends: Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@
 // default limit allows.
 #![recursion_limit = "256"]
 
+mod app;
 pub mod bench;
 pub mod calibrate;
 pub mod harness;

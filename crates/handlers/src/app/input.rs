@@ -50,7 +50,9 @@ pub enum PushError {
     MixedTimes { input: Arc<str> },
     #[error("{input} takes frames on the {expected}; set `space={given}` to push frames on the {given}")]
     WrongSpace { input: Arc<str>, expected: Space, given: Space },
-    #[error("{input} takes frames in {expected}, but the forwarded frame is in {given}; add `convert {expected}` before it")]
+    #[error(
+        "{input} takes frames in {expected}, but the forwarded frame is in {given}; add `convert {expected}` before it"
+    )]
     WrongFormat { input: Arc<str>, expected: Format, given: Format },
     #[error("{input}: the buffer belongs to another device; lend it with `lend_buffer`, or from `Pipeline::device`")]
     WrongDevice { input: Arc<str> },

@@ -94,7 +94,8 @@ impl FrameHandler for AppSink {
     }
 }
 
-pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+/// The maker, for registries without the built-in handlers.
+pub fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(sink(setup, setup.int("hold")?))
 }
 

@@ -88,7 +88,8 @@ impl FrameHandler for AppSource {
     }
 }
 
-pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+/// The maker, for registries without the built-in handlers.
+pub fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let format: Format = setup.format("format")?;
     Ok(source(setup, Meta::new(format, setup.size("size")?), setup.flag("live")?))
 }

@@ -14,7 +14,7 @@ use vramp_runtime::observe::EndCounts;
 use vramp_runtime::{Driven, Frame, FramePool, Meta, PoolError, Setup, Waker, Yuv};
 
 use super::hand_over::{Gone, HandOver};
-use super::until;
+use super::{outlasts_start, until};
 
 /// Frames between the program and the lane.
 const QUEUED: usize = 4;
@@ -201,6 +201,11 @@ impl AppInput {
         self.shared.meta.format
     }
 
+    /// The device on which frames can be pushed now. `None` if the source is on the CPU, or if its device is lost.
+    pub fn device(&self) -> Option<Device> {
+        self.shared.device().filter(|_| self.shared.space == Space::Gpu)
+    }
+
     /// Copies the bytes of a frame into the pipeline's memory and sends the frame under the clock's time. Waits while
     /// the pipeline is full. A live input drops its oldest frame instead of waiting.
     pub fn push(&self, bytes: &[u8]) -> Result<(), PushError> {
@@ -309,7 +314,7 @@ impl AppInput {
                 Ok(())
             }
             Err(Refused::Error(error)) => Err(error),
-            Err(Refused::Gone(gone)) => Err(shared.gone(gone)),
+            Err(Refused::Gone(gone)) => Err(shared.gone(gone, wait)),
         }
     }
 
@@ -411,14 +416,16 @@ impl InputShared {
         Ok(())
     }
 
-    fn gone(&self, gone: Gone) -> PushError {
+    fn gone(&self, gone: Gone, wait: Wait) -> PushError {
         let input = self.name();
         match gone {
             Gone::Closed => PushError::Closed { input },
             Gone::Ended => PushError::Ended { input },
             Gone::Late => match self.waker.get().map(Waker::driven) {
-                Some(Driven::ByOtherThreads) => PushError::Timeout { input },
-                _ => PushError::NotStarted { input },
+                Some(Driven::NotYet | Driven::ByThisThread) | None if outlasts_start(wait) => {
+                    PushError::NotStarted { input }
+                }
+                _ => PushError::Timeout { input },
             },
         }
     }

@@ -11,7 +11,7 @@ use vramp_runtime::observe::EndCounts;
 use vramp_runtime::{Driven, Frame, Owner, Setup, Waker};
 
 use super::hand_over::{Gone, HandOver};
-use super::{Wait, until};
+use super::{Wait, outlasts_start, until};
 
 /// Frames between the lane and the program. More frames would only wait, in memory that is no longer in the cache.
 const QUEUED: usize = 2;
@@ -192,7 +192,7 @@ impl AppOutput {
         };
         match refused {
             Refused::WouldBlock => PullError::WouldBlock { output },
-            Refused::Late if !self.shared.is_running() => PullError::NotStarted { output },
+            Refused::Late if !self.shared.is_running() && outlasts_start(wait) => PullError::NotStarted { output },
             Refused::Late if waited_long && self.is_held_up() => PullError::AllHeld { output, hold: self.shared.hold },
             Refused::Late => PullError::Timeout { output },
         }

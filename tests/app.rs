@@ -506,6 +506,7 @@ fn forwarded_frames_share_their_memory_with_the_other_pipeline() {
     }
     let error = two.input("in").unwrap().forward(&built_gray().pull().unwrap().unwrap()).unwrap_err().to_string();
     assert_eq!(error, "in takes frames in rgba8, but the forwarded frame is in gray8; add `convert rgba8` before it");
+    one.output("").unwrap().close();
     one.finish();
     let report = one.wait().unwrap();
     let rows = &report.memory.held_by_program;

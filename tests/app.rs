@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use vramp::gpu::Device;
 use vramp::prelude::*;
+use vramp::runtime::observe::{EndCounts, EndUse, Leak};
+use vramp::tensor::{Context, DType};
 
 const FRAME: [u8; 8] = [0, 10, 20, 255, 255, 245, 235, 7];
 
 fn built(text: &str) -> Pipeline {
     Pipeline::parse(text).options(RunOptions::new().only(Space::Cpu)).build().expect(text)
-}
-
-fn on_device(text: &str) -> Pipeline {
-    Pipeline::parse(text).options(RunOptions::new().only(Space::Gpu)).build().expect(text)
 }
 
 /// A small generator of random numbers, the same on every machine.
@@ -318,27 +316,55 @@ fn frames_are_conserved_whatever_the_threads_do() {
     }
 }
 
+/// The frames of `app ! blur ! app` on the CPU, by number.
+fn blurred(size: Size, pushed: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let running = built(&format!("app name=in size={size} ! blur sigma=2 ! app name=out")).spawn().unwrap();
+    let (input, output) = (running.input("in").unwrap(), running.output("out").unwrap());
+    let pull = || output.pull().unwrap().unwrap().bytes().to_vec();
+    pushed.iter().map(|bytes| input.push(bytes).map(|()| pull()).unwrap()).collect()
+}
+
+/// Random images.
+fn images(size: Size, count: u64) -> Vec<Vec<u8>> {
+    let mut random = Random(1);
+    (0..count).map(|_| (0..4 * size.pixels()).map(|_| random.below(256) as u8).collect()).collect()
+}
+
 #[test]
-fn frames_on_the_device_stay_there() {
-    let mut pipeline = on_device("app name=in size=64x48 space=gpu ! blur sigma=2 ! app name=out space=gpu");
+fn frames_on_the_device_stay_there_and_have_the_cpus_pixels() {
+    let size = Size { width: 64, height: 48 };
+    let images = images(size, 20);
+    // A device of its own, because the counters of a device that tests share would count other tests.
+    let device = Device::choose().open().unwrap();
+    let context = Context::on(&device).unwrap();
+    let shape = [48, 64, 4];
+    // Tensors and their first use as a buffer, before the pipeline begins to count.
+    let tensors: Vec<_> = images.iter().map(|image| context.tensor::<u8>(image, &shape).unwrap()).collect();
+    tensors.iter().for_each(|tensor| drop(tensor.as_buffer().unwrap()));
+    context.finish().unwrap();
+    let text = "app name=in size=64x48 space=gpu ! blur sigma=2 ! app name=out space=gpu hold=32";
+    let options = RunOptions::new().only(Space::Gpu);
+    let mut pipeline = Pipeline::parse(text).options(options).device(&device).build().unwrap();
     assert!(pipeline.plan().transfers.is_empty(), "{}", pipeline.plan());
-    let device: Device = pipeline.device().unwrap().clone();
     let (input, output) = (pipeline.input("in").unwrap(), pipeline.output("out").unwrap());
-    assert!(matches!(input.push(&[0; 64 * 48 * 4]), Err(PushError::WrongSpace { .. })));
-    let bytes: Vec<u8> = (0..64 * 48 * 4_u32).map(|n| (n * 7 % 251) as u8).collect();
-    let mut frames = 0;
-    for _ in 0..20 {
-        let frame = input.lend_buffer().unwrap();
-        device.raw_queue().write_buffer(frame.buffer().unwrap().raw(), 0, &bytes);
-        input.send(frame, Wait::Never).unwrap();
-        loop {
+    assert!(matches!(input.push(&images[0]), Err(PushError::WrongSpace { .. })));
+    let elsewhere = Context::on_host().tensor::<u8>(&images[0], &shape).unwrap();
+    assert!(matches!(input.push_tensor(&elsewhere), Err(PushError::WrongSpace { .. })));
+    let mut pulled = Vec::new();
+    for (number, tensor) in tensors.iter().enumerate() {
+        if number % 2 == 0 {
+            input.push_tensor(tensor).unwrap();
+        } else {
+            let frame = input.lend_buffer().unwrap();
+            device.raw_queue().write_buffer(frame.buffer().unwrap().raw(), 0, &images[number]);
+            input.send(frame, Wait::Never).unwrap();
+        }
+        while pulled.len() <= number {
             pipeline.step().unwrap();
-            if let Ok(Some(frame)) = output.try_pull() {
-                assert_eq!(frame.space(), Space::Gpu);
-                frames += 1;
-                break;
+            match output.try_pull() {
+                Ok(Some(frame)) => pulled.push(frame),
+                _ => pipeline.wait_for_device(),
             }
-            pipeline.wait_for_device();
         }
     }
     input.close();
@@ -347,6 +373,172 @@ fn frames_on_the_device_stay_there() {
     }
     let report = pipeline.finish().unwrap();
     let counters = &report.counters;
-    assert_eq!((counters.uploads, counters.downloads, counters.submits), (0, 0, frames), "{counters:?}");
+    assert_eq!((counters.uploads, counters.downloads, counters.submits), (0, 0, 20), "{counters:?}");
     assert_eq!(report.frames_out, 20);
+    for (number, (frame, expected)) in pulled.iter().zip(blurred(size, &images)).enumerate() {
+        assert_eq!(frame.space(), Space::Gpu);
+        let tensor = context.tensor_over(frame.buffer().unwrap(), &shape, DType::U8).unwrap();
+        assert_eq!(tensor.read::<u8>().unwrap(), expected, "frame {number}");
+        assert_eq!(tensors[number].read::<u8>().unwrap(), images[number], "a pushed tensor is not changed");
+    }
+}
+
+/// Pushes an image where the input takes frames now. Returns the space, or `None` if there is no room.
+fn push_somewhere(input: &AppInput, image: &[u8]) -> Option<Space> {
+    let (space, pushed) = match input.device() {
+        None => (Space::Cpu, input.try_push(image)),
+        Some(device) => {
+            let lent = input.lend_buffer();
+            let write = |frame: &LentFrame| device.raw_queue().write_buffer(frame.buffer().unwrap().raw(), 0, image);
+            (Space::Gpu, lent.inspect(write).and_then(|frame| input.send(frame, Wait::Never)))
+        }
+    };
+    match pushed {
+        Ok(()) => Some(space),
+        // The pipeline has not noticed yet that its device is lost.
+        Err(PushError::WouldBlock { .. } | PushError::Lend { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_lost_device_takes_no_end_with_it_and_no_frame_is_wrong() {
+    let size = Size { width: 16, height: 12 };
+    let images = images(size, 60);
+    let expected = blurred(size, &images);
+    for (rule, space_after) in [(OnLoss::Cpu, Space::Cpu), (OnLoss::Reopen, Space::Gpu)] {
+        let text = "app name=in size=16x12 space=gpu ! blur sigma=2 ! app name=out space=gpu";
+        let options = RunOptions::new().only(Space::Gpu).on_loss(rule).lose_device_at(&[20]);
+        let mut pipeline = Pipeline::parse(text).options(options).build().unwrap();
+        let (input, output) = (pipeline.input("in").unwrap(), pipeline.output("out").unwrap());
+        let (mut right, mut unreadable) = (BTreeSet::new(), 0);
+        let mut last = (Space::Gpu, Space::Gpu);
+        let mut collect = |step: &mut Pipeline| {
+            let stepped = step.step().unwrap();
+            while let Ok(Some(frame)) = output.try_pull() {
+                let bytes = match frame.buffer() {
+                    None => Some(frame.bytes().to_vec()),
+                    // A frame that was pulled before the loss may be on the lost device.
+                    Some(buffer) => step.watch().device().and_then(|device| {
+                        let tensor = Context::on(&device).ok()?.tensor_over(buffer, &[12, 16, 4], DType::U8).ok()?;
+                        tensor.read::<u8>().ok()
+                    }),
+                };
+                let number = frame.meta().number;
+                last.1 = frame.space();
+                match bytes {
+                    None => unreadable += 1,
+                    Some(bytes) => {
+                        assert_eq!(bytes, expected[number as usize], "frame {number} with {rule:?}");
+                        right.insert(number);
+                    }
+                }
+            }
+            stepped
+        };
+        for image in &images {
+            last.0 = loop {
+                match push_somewhere(&input, image) {
+                    Some(space) => break space,
+                    None => drop(collect(&mut pipeline)),
+                }
+            };
+            collect(&mut pipeline);
+        }
+        input.close();
+        while collect(&mut pipeline) != Step::Over {
+            pipeline.wait_for_device();
+        }
+        assert_eq!(last, (space_after, space_after), "{rule:?}");
+        let report = pipeline.finish().unwrap();
+        assert_eq!((report.placement.device_losses, report.frames_in, report.in_flight), (1, 60, 0), "{rule:?}");
+        let lost = report.dropped.device_lost + report.filtered;
+        assert_eq!(right.len() as u64 + unreadable + lost, 60, "{rule:?}: {report:?}");
+        assert!((1..16).contains(&(lost + unreadable)), "{rule:?}: {lost} and {unreadable}");
+        assert!(right.contains(&0) && right.contains(&59), "{rule:?}");
+    }
+}
+
+#[test]
+fn a_skipped_frame_is_an_empty_slot_that_no_join_waits_for() {
+    let text = "app name=a size=1x1 ! mix mode=mix amount=1 name=m ! app name=out; app name=b size=1x1 ! m.b";
+    let mut pipeline = built(text);
+    let (a, b, output) = (pipeline.input("a").unwrap(), pipeline.input("b").unwrap(), pipeline.output("out").unwrap());
+    let mut found = Vec::new();
+    for (tick, (of_a, of_b)) in [(true, true), (true, false), (false, true), (true, true)].into_iter().enumerate() {
+        let (pts_ns, level) = (tick as i64 * 50, tick as u8);
+        if of_a { a.push_at(&[0; 4], pts_ns) } else { a.skip_at(pts_ns) }.unwrap();
+        if of_b { b.push_at(&[100 + level; 4], pts_ns) } else { b.skip_at(pts_ns) }.unwrap();
+        while pipeline.step().unwrap() == Step::Moved {}
+        while let Ok(Some(frame)) = output.try_pull() {
+            found.push((frame.meta().number, frame.meta().pts_ns, frame.bytes()[0]));
+        }
+        assert_eq!(found.len(), tick + 1 - usize::from(tick >= 2), "nothing waits for a skipped frame");
+    }
+    // The second frame has the older frame of `b`, and the third slot is empty because `a` leads.
+    assert_eq!(found, [(0, 0, 100), (1, 50, 100), (3, 150, 103)]);
+    assert!(matches!(a.skip_at(150), Err(PushError::Backwards { .. })));
+    assert!(matches!(a.skip(), Err(PushError::MixedTimes { .. })));
+    a.close();
+    b.close();
+    while pipeline.step().unwrap() != Step::Over {}
+    let report = pipeline.finish().unwrap();
+    assert_eq!((report.frames_in, report.frames_out, a.counts().pushed), (8, 3, 4));
+}
+
+#[test]
+fn forwarded_frames_share_their_memory_with_the_other_pipeline() {
+    let one = built("pattern size=64x48 ! app hold=4").spawn().unwrap();
+    let two = built("app name=in size=64x48 ! identity ! app name=out").spawn().unwrap();
+    let other = built("app name=in size=64x48 ! invert ! app name=out").spawn().unwrap();
+    let mut held = None;
+    for _ in 0..40 {
+        let frame = one.pull().unwrap().unwrap();
+        let before = frame.bytes().to_vec();
+        two.input("in").unwrap().forward(&frame).unwrap();
+        let shared = two.pull().unwrap().unwrap();
+        assert!(shared.is_same(&frame), "the same memory");
+        other.input("in").unwrap().forward(&frame).unwrap();
+        let inverted = other.pull().unwrap().unwrap();
+        assert!(!inverted.is_same(&frame) && inverted.bytes()[0] == 255 - before[0]);
+        assert_eq!(frame.bytes()[..], before[..], "a shared frame is not changed");
+        held = Some(shared);
+    }
+    let error = two.input("in").unwrap().forward(&built_gray().pull().unwrap().unwrap()).unwrap_err().to_string();
+    assert_eq!(error, "in takes frames in rgba8, but the forwarded frame is in gray8; add `convert rgba8` before it");
+    one.output("").unwrap().close();
+    one.finish();
+    let report = one.wait().unwrap();
+    let rows = &report.memory.held_by_program;
+    let is_shared = |row: &&Leak| row.owner == "pattern0" && row.last == "another pipeline";
+    assert_eq!((rows.iter().filter(is_shared).count(), report.memory.leaked), (1, 0), "{:?}", report.memory);
+    drop(held);
+}
+
+fn built_gray() -> vramp::Running {
+    built("pattern size=64x48 frames=1 ! convert gray8 ! app format=any").spawn().unwrap()
+}
+
+#[test]
+fn the_report_counts_the_frames_of_each_end() {
+    let mut pipeline = built("app name=in size=2x1 live=true ! app name=out; pattern size=2x1 frames=1 ! null");
+    let (input, output) = (pipeline.input("in").unwrap(), pipeline.output("out").unwrap());
+    (0..10).for_each(|_| input.push(&FRAME).unwrap());
+    input.close();
+    while let Ok(None) | Err(PullError::WouldBlock { .. }) = output.try_pull() {
+        pipeline.step().unwrap();
+    }
+    while pipeline.step().unwrap() == Step::Moved {}
+    let report = pipeline.finish().unwrap();
+    let of = |name: &str, counts| EndUse { name: name.to_owned(), counts };
+    let expected = [
+        of("in", EndCounts::In { pushed: 10, taken: 4, dropped: 6, queued: 0 }),
+        of("out", EndCounts::Out { arrived: 3, pulled: 1, dropped: 0, queued: 2 }),
+    ];
+    assert_eq!(report.ends, expected);
+    let json = serde_json::to_value(&report).unwrap();
+    let row = serde_json::json!({"name": "in", "direction": "in", "pushed": 10, "taken": 4, "dropped": 6, "queued": 0});
+    assert_eq!(json["ends"][0], row);
+    let none = serde_json::to_value(built("pattern frames=1 ! null").run().unwrap()).unwrap();
+    assert!(none.get("ends").is_none());
 }

@@ -190,6 +190,38 @@ fn inputs_of_different_rates_meet_by_their_times() {
 }
 
 #[test]
+fn a_slower_input_has_its_own_numbers_and_no_slots_in_between() {
+    let at = |rate| Stream::of(size(1, 1)).rate(Rate::new(rate, 1).expect("a rate"));
+    // The slow input is led by no other input, so that its frames come out under their own numbers and times.
+    let text = "identity name=slow; identity name=fast";
+    let harness = Harness::of(text, registry()).input("slow.video", at(10)).input("fast.video", at(30));
+    let mut rig = harness.build().expect("it can be built");
+    for level in 0..3 {
+        rig.push("slow.video", &[level; 4]).expect("a frame");
+    }
+    rig.run().expect("it runs");
+    let report = rig.finish().expect("it finishes");
+    let pulled: Vec<Caught> = (0..3).map(|_| rig.pull("slow.video").expect("it waits")).collect();
+    let places: Vec<_> = pulled.iter().map(|frame| (frame.number, frame.pts_ns)).collect();
+    assert_eq!(places, [(0, 0), (1, 100_000_000), (2, 200_000_000)]);
+    // Seven ticks: three slots of the slow input with frames, and seven empty slots of the fast input.
+    assert_eq!((report.frames_in, report.frames_out), (10, 3));
+}
+
+#[test]
+fn a_rig_that_has_failed_takes_no_more_frames() {
+    let harness = Harness::of("mix", registry()).input("a", size(2, 2)).input("b", size(2, 2));
+    let mut rig = harness.build().expect("it can be built");
+    for _ in 0..9 {
+        rig.push("a", &[0; 16]).expect("a frame");
+        rig.push_sized("b", size(1, 1), &[0; 4]).expect("a frame");
+    }
+    rig.step().expect_err("its inputs differ in size");
+    rig.run().expect("the rest is dropped");
+    assert_eq!(rig.finish().expect("it stops").failed, 1);
+}
+
+#[test]
 fn held_frames_come_out_at_the_end_and_skipped_ones_never() {
     for on in [Space::Cpu, Space::Gpu] {
         let of = size(2, 2);

@@ -199,6 +199,17 @@ fn big_frames_are_fewer_and_never_none() {
 }
 
 #[test]
+fn an_app_sink_is_verified_in_any_space_and_an_app_source_is_refused() {
+    equal("pattern kind=noise size=33x17 ! blur ! app");
+    equal("pattern kind=noise size=33x17 ! blur ! app space=gpu format=any");
+    let error = verified("app 8x8 ! invert ! null", &vramp::registry(), 2, None).expect_err("no program pushes");
+    assert_eq!(
+        error.to_string(),
+        "app0: its frames come from the program, so they cannot be captured; verify with `pattern` or a file"
+    );
+}
+
+#[test]
 fn a_level_that_others_may_amplify_is_not_compared_as_a_whole() {
     let own = "wgsl code=\"fn pixel(c: vec4f) -> vec4f { return c; }\"";
     let found = equal(&format!("pattern kind=noise size=20x20 ! {own} ! contrast amount=3 ! null"));

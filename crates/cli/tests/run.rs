@@ -413,3 +413,16 @@ fn what_a_filter_cannot_keep_of_a_header_is_a_note_and_nothing_fails() {
     let plan = json(&ends_with(0, vramp(&["plan", &text, "--cpu", "--json"])));
     assert_eq!(plan["notes"].as_array().unwrap().len(), 1, "{plan}");
 }
+
+#[test]
+fn frames_of_a_program_are_refused_with_the_name_of_the_library_and_planned_all_the_same() {
+    for (text, end) in [("app 64x48 ! null", "Pipeline::input"), ("pattern ! app", "Pipeline::output")] {
+        for args in [&["run", text][..], &["run", text, "--cpu", "--frames", "1"], &["run", text, "--verify"]] {
+            let run = ends_with(2, vramp(args));
+            assert!(run.err.contains("app0") && run.err.contains(end), "{args:?}: {}", run.err);
+            assert!(run.err.contains("crate `vramp`"), "{args:?}: {}", run.err);
+        }
+        let plan = ends_with(0, vramp(&["plan", text, "--cpu"]));
+        assert!(plan.out.contains("app0"), "{}", plan.out);
+    }
+}

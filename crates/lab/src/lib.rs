@@ -6,6 +6,7 @@
 //! These tools use the same planner and engine as a user's run. Planner, runtime and handlers do not depend on this
 //! crate.
 
+mod app;
 pub mod bench;
 pub mod calibrate;
 pub mod harness;

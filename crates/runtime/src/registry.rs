@@ -19,6 +19,7 @@ use crate::failure::catch;
 use crate::frame::pool::FramePool;
 use crate::handler::{FrameHandler, HandlerError, PixelHandler};
 use crate::handles::Handles;
+use crate::observe::report::EndCounts;
 
 /// A handler instance, of either family.
 pub enum Worker {
@@ -136,6 +137,12 @@ impl Setup<'_> {
     /// Publishes a handle under the handler's name, for the program that runs the pipeline.
     pub fn publish(&self, handle: impl std::any::Any + Send + Sync) {
         self.handles.publish(self.name, handle);
+    }
+
+    /// Adds the frames that the handler exchanges with the program to the report. `counts` is called at the end of the
+    /// run.
+    pub fn count_frames(&self, counts: impl Fn() -> EndCounts + Send + Sync + 'static) {
+        self.handles.count_frames(self.name, counts);
     }
 
     /// An integer setting, converted to `T`.

@@ -2,7 +2,7 @@
 //!
 //! Invariants: frames enter the pipeline in the order in which `send` returned. Pushed frames are taken by the pipeline,
 //! dropped and counted, or queued. Times grow: a frame whose own time is not later than that of its predecessor is
-//! refused.
+//! refused. A skipped frame is a slot in the stream: it has a number and a time, and consumers do not wait for it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLockWriteGuard};
@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use vramp_gpu::{Buffer, BufferError, Device, LendError};
 use vramp_plan::{Format, Size, Space};
+use vramp_runtime::observe::EndCounts;
 use vramp_runtime::{Driven, Frame, FramePool, Meta, PoolError, Setup, Waker, Yuv};
 
 use super::hand_over::{Gone, HandOver};
-use super::until;
+use super::{outlasts_start, until};
 
 /// Frames between the program and the lane.
 const QUEUED: usize = 4;
@@ -49,6 +50,10 @@ pub enum PushError {
     MixedTimes { input: Arc<str> },
     #[error("{input} takes frames on the {expected}; set `space={given}` to push frames on the {given}")]
     WrongSpace { input: Arc<str>, expected: Space, given: Space },
+    #[error(
+        "{input} takes frames in {expected}, but the forwarded frame is in {given}; add `convert {expected}` before it"
+    )]
+    WrongFormat { input: Arc<str>, expected: Format, given: Format },
     #[error("{input}: the buffer belongs to another device; lend it with `lend_buffer`, or from `Pipeline::device`")]
     WrongDevice { input: Arc<str> },
     #[error("{input}: {error}")]
@@ -57,7 +62,8 @@ pub enum PushError {
     Lend { input: Arc<str>, error: LendError<BufferError> },
 }
 
-/// What happened to the pushed frames. `pushed = taken + dropped + queued` always holds.
+/// What happened to the pushed frames, among which skipped frames count. `pushed = taken + dropped + queued` always
+/// holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputCounts {
     pub pushed: u64,
@@ -81,7 +87,7 @@ pub(crate) struct InputEnd(Arc<InputShared>);
 #[derive(Debug)]
 struct InputShared {
     name: Arc<str>,
-    queue: HandOver<LentFrame>,
+    queue: HandOver<Pushed>,
     waker: OnceLock<Waker>,
     meta: Meta,
     live: bool,
@@ -97,6 +103,13 @@ struct InputShared {
 const NO_FRAME: i64 = i64::MIN;
 /// The frames have the clock's times.
 const OF_CLOCK: i64 = i64::MIN + 1;
+
+/// What the program has pushed: a frame, or `None` for a skipped frame, and its own time.
+#[derive(Debug)]
+struct Pushed {
+    frame: Option<Frame>,
+    pts_ns: Option<i64>,
+}
 
 /// A frame in the pipeline's memory that the program fills in and then sends.
 #[derive(Debug)]
@@ -136,8 +149,15 @@ impl LentFrame {
     }
 }
 
+/// Gives up writing the frame, so that it can be kept and forwarded many times ([`AppInput::forward`]).
+impl From<LentFrame> for Frame {
+    fn from(lent: LentFrame) -> Frame {
+        lent.frame
+    }
+}
+
 impl AppInput {
-    /// The end of the source that is being made.
+    /// The end of the source that is being made, published under the name of the source.
     pub(crate) fn of(setup: &Setup<'_>, meta: Meta, live: bool) -> AppInput {
         let mut pool = setup.pool.clone();
         let owner = pool.enter_outside(setup.name);
@@ -153,7 +173,14 @@ impl AppInput {
             device: Mutex::new(setup.device.clone()),
             last_ns: AtomicI64::new(NO_FRAME),
         };
-        AppInput { shared: Arc::new(shared) }
+        let input = AppInput { shared: Arc::new(shared) };
+        setup.publish(input.clone());
+        let counted = input.clone();
+        setup.count_frames(move || {
+            let InputCounts { pushed, taken, dropped, queued } = counted.counts();
+            EndCounts::In { pushed, taken, dropped, queued }
+        });
+        input
     }
 
     pub(crate) fn end(&self) -> InputEnd {
@@ -172,6 +199,11 @@ impl AppInput {
 
     pub fn format(&self) -> Format {
         self.shared.meta.format
+    }
+
+    /// The device on which frames can be pushed now. `None` if the source is on the CPU, or if its device is lost.
+    pub fn device(&self) -> Option<Device> {
+        self.shared.device().filter(|_| self.shared.space == Space::Gpu)
     }
 
     /// Copies the bytes of a frame into the pipeline's memory and sends the frame under the clock's time. Waits while
@@ -214,6 +246,30 @@ impl AppInput {
         }
     }
 
+    /// Sends a frame that already exists, such as a frame that was pulled from another pipeline, without a copy. The
+    /// pipeline shares the memory and does not change it while the program or another pipeline also holds the frame. A
+    /// frame of another size is taken as a change of the size.
+    pub fn forward(&self, frame: &Frame) -> Result<(), PushError> {
+        self.put(self.shared(frame, None)?, Wait::Forever)
+    }
+
+    /// As [`AppInput::forward`], under this time.
+    pub fn forward_at(&self, frame: &Frame, pts_ns: i64) -> Result<(), PushError> {
+        self.put(self.shared(frame, Some(pts_ns))?, Wait::Forever)
+    }
+
+    /// Announces that the next frame does not come, as a camera that drops a frame. The stream has an empty slot in the
+    /// frame's place, under the clock's time, so that handlers with several inputs do not wait for the frame. Waits as
+    /// [`AppInput::push`] does.
+    pub fn skip(&self) -> Result<(), PushError> {
+        self.put(Pushed { frame: None, pts_ns: None }, Wait::Forever)
+    }
+
+    /// As [`AppInput::skip`], for the frame at this time.
+    pub fn skip_at(&self, pts_ns: i64) -> Result<(), PushError> {
+        self.put(Pushed { frame: None, pts_ns: Some(pts_ns) }, Wait::Forever)
+    }
+
     /// Lends the pipeline's memory for a frame of the declared size, to be filled in and sent without a copy.
     pub fn lend(&self) -> Result<LentFrame, PushError> {
         self.lend_sized(self.shared.meta.size)
@@ -237,24 +293,28 @@ impl AppInput {
     }
 
     /// Sends a frame.
-    pub fn send(&self, frame: LentFrame, wait: Wait) -> Result<(), PushError> {
+    pub fn send(&self, LentFrame { frame, pts_ns }: LentFrame, wait: Wait) -> Result<(), PushError> {
+        self.put(Pushed { frame: Some(frame), pts_ns }, wait)
+    }
+
+    fn put(&self, pushed: Pushed, wait: Wait) -> Result<(), PushError> {
         let shared = &self.shared;
-        if frame.frame.space() != shared.space_now() {
-            return Err(shared.wrong_space(frame.frame.space()));
+        if let Some(space) = pushed.frame.as_ref().map(Frame::space).filter(|space| *space != shared.space_now()) {
+            return Err(shared.wrong_space(space));
         }
         let waits = || match shared.waker.get().map(|waker| until(wait, waker)) {
             Some(Some(until)) => Ok(until),
             _ => Err(PushError::WouldBlock { input: shared.name() }),
         };
         let sent =
-            shared.queue.send(frame, shared.live, || waits().map_err(Refused::Error), |frame| shared.admit(frame));
+            shared.queue.send(pushed, shared.live, || waits().map_err(Refused::Error), |pushed| shared.admit(pushed));
         match sent {
             Ok(wakes) => {
                 shared.wake(wakes);
                 Ok(())
             }
             Err(Refused::Error(error)) => Err(error),
-            Err(Refused::Gone(gone)) => Err(shared.gone(gone)),
+            Err(Refused::Gone(gone)) => Err(shared.gone(gone, wait)),
         }
     }
 
@@ -279,6 +339,19 @@ impl AppInput {
         let mut frame = self.lend()?;
         frame.bytes_mut().copy_from_slice(bytes);
         Ok(frame)
+    }
+
+    fn shared(&self, frame: &Frame, pts_ns: Option<i64>) -> Result<Pushed, PushError> {
+        let (input, expected, given) = (self.shared.name(), self.shared.meta.format, frame.meta().format);
+        if expected != given {
+            return Err(PushError::WrongFormat { input, expected, given });
+        }
+        if let (Some(buffer), Some(device)) = (frame.buffer(), self.shared.device())
+            && !device.owns(buffer)
+        {
+            return Err(PushError::WrongDevice { input });
+        }
+        Ok(Pushed { frame: Some(frame.clone()), pts_ns })
     }
 
     fn over_buffer(&self, buffer: Buffer) -> Result<LentFrame, PushError> {
@@ -331,9 +404,9 @@ impl InputShared {
     }
 
     /// Checks the time of a frame, in the order of the queue.
-    fn admit(&self, frame: &LentFrame) -> Result<(), Refused> {
+    fn admit(&self, pushed: &Pushed) -> Result<(), Refused> {
         let before_ns = self.last_ns.load(Ordering::Relaxed);
-        let last_ns = match frame.pts_ns {
+        let last_ns = match pushed.pts_ns {
             None if before_ns > OF_CLOCK => Err(PushError::MixedTimes { input: self.name() }),
             Some(_) if before_ns == OF_CLOCK => Err(PushError::MixedTimes { input: self.name() }),
             Some(pts_ns) if pts_ns <= before_ns => Err(PushError::Backwards { input: self.name(), pts_ns, before_ns }),
@@ -343,14 +416,16 @@ impl InputShared {
         Ok(())
     }
 
-    fn gone(&self, gone: Gone) -> PushError {
+    fn gone(&self, gone: Gone, wait: Wait) -> PushError {
         let input = self.name();
         match gone {
             Gone::Closed => PushError::Closed { input },
             Gone::Ended => PushError::Ended { input },
             Gone::Late => match self.waker.get().map(Waker::driven) {
-                Some(Driven::ByOtherThreads) => PushError::Timeout { input },
-                _ => PushError::NotStarted { input },
+                Some(Driven::NotYet | Driven::ByThisThread) | None if outlasts_start(wait) => {
+                    PushError::NotStarted { input }
+                }
+                _ => PushError::Timeout { input },
             },
         }
     }
@@ -362,12 +437,12 @@ impl InputShared {
     }
 }
 
-/// A frame as the lane takes it.
-pub(crate) enum Taken {
-    /// With its own time.
-    Frame(Frame, Option<i64>),
-    /// The frame was on a device that is lost.
-    Lost,
+/// A slot of the stream as the lane takes it.
+pub(crate) struct Taken {
+    /// `None` if the program has skipped the frame, or if the frame was on a device that is lost.
+    pub(crate) frame: Option<Frame>,
+    /// The slot's own time.
+    pub(crate) pts_ns: Option<i64>,
 }
 
 impl InputEnd {
@@ -379,14 +454,11 @@ impl InputEnd {
         self.0.queue.has_news()
     }
 
-    /// The oldest frame and its own time; `None` at the end of the stream.
+    /// The oldest slot; `None` at the end of the stream.
     pub(crate) fn take(&self) -> Option<Taken> {
-        let LentFrame { frame, pts_ns } = self.0.queue.take().ok()?;
-        let is_lost = |buffer| !self.0.device().is_some_and(|device| device.owns(buffer));
-        if frame.buffer().is_some_and(is_lost) {
-            return Some(Taken::Lost);
-        }
-        Some(Taken::Frame(frame, pts_ns))
+        let Pushed { frame, pts_ns } = self.0.queue.take().ok()?;
+        let is_lost = |buffer: &Buffer| !self.0.device().is_some_and(|device| device.owns(buffer));
+        Some(Taken { frame: frame.filter(|frame| !frame.buffer().is_some_and(is_lost)), pts_ns })
     }
 
     pub(crate) fn enter_device(&self, device: Option<&Device>) {

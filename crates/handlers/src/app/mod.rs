@@ -28,6 +28,16 @@ use sync::Until;
 /// How long a thread waits for a pipeline that has not started.
 const START: Duration = Duration::from_secs(2);
 
+/// Whether a wait of this length shows that the pipeline was not started. After a shorter wait, the pipeline's threads
+/// may be about to start.
+fn outlasts_start(wait: Wait) -> bool {
+    match wait {
+        Wait::Forever => true,
+        Wait::For(time) => time >= START,
+        Wait::Never => false,
+    }
+}
+
 /// The end of a wait of this thread; `None` if this thread steps the pipeline and so must not wait.
 fn until(wait: Wait, waker: &Waker) -> Option<Until> {
     let time = match wait {

@@ -7,10 +7,11 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use vramp_runtime::observe::EndCounts;
 use vramp_runtime::{Driven, Frame, Owner, Setup, Waker};
 
 use super::hand_over::{Gone, HandOver};
-use super::{Wait, until};
+use super::{Wait, outlasts_start, until};
 
 /// Frames between the lane and the program. More frames would only wait, in memory that is no longer in the cache.
 const QUEUED: usize = 2;
@@ -89,7 +90,7 @@ impl Drop for PulledFrame {
 }
 
 impl AppOutput {
-    /// The end of the sink that is being made.
+    /// The end of the sink that is being made, published under the name of the sink.
     pub(crate) fn of(setup: &Setup<'_>, hold: usize) -> AppOutput {
         let shared = OutputShared {
             name: setup.name.into(),
@@ -98,7 +99,14 @@ impl AppOutput {
             hold,
             program: setup.pool.enter_outside(setup.name),
         };
-        AppOutput { shared: Arc::new(shared) }
+        let output = AppOutput { shared: Arc::new(shared) };
+        setup.publish(output.clone());
+        let counted = output.clone();
+        setup.count_frames(move || {
+            let OutputCounts { arrived, pulled, dropped, queued } = counted.counts();
+            EndCounts::Out { arrived, pulled, dropped, queued }
+        });
+        output
     }
 
     pub(crate) fn end(&self) -> OutputEnd {
@@ -184,7 +192,7 @@ impl AppOutput {
         };
         match refused {
             Refused::WouldBlock => PullError::WouldBlock { output },
-            Refused::Late if !self.shared.is_running() => PullError::NotStarted { output },
+            Refused::Late if !self.shared.is_running() && outlasts_start(wait) => PullError::NotStarted { output },
             Refused::Late if waited_long && self.is_held_up() => PullError::AllHeld { output, hold: self.shared.hold },
             Refused::Late => PullError::Timeout { output },
         }

@@ -94,8 +94,16 @@ impl FrameHandler for AppSink {
     }
 }
 
-pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
-    let output = AppOutput::of(setup, setup.int("hold")?);
-    setup.publish(output.clone());
-    Ok(Worker::frames(AppSink { end: output.end(), pending: VecDeque::with_capacity(16) }))
+/// The maker, for registries without the built-in handlers.
+pub fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    Ok(sink(setup, setup.int("hold")?))
+}
+
+/// An `app` sink that stands in for a sink with another entry. The program may hold one frame at a time.
+pub fn stand_in(setup: &Setup<'_>) -> Worker {
+    sink(setup, 1)
+}
+
+fn sink(setup: &Setup<'_>, hold: usize) -> Worker {
+    Worker::frames(AppSink { end: AppOutput::of(setup, hold).end(), pending: VecDeque::with_capacity(16) })
 }

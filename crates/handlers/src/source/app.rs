@@ -5,7 +5,7 @@
 
 use vramp_gpu::Device;
 use vramp_plan::catalog::{Entry, FormatRule, Frames, Output, PortMedia, RateRule, Setting, SizeRule, When, Work};
-use vramp_plan::{Format, Space};
+use vramp_plan::{Format, Size, Space};
 use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Meta, Setup, Waker, Worker};
 
 use crate::app::{AppInput, InputEnd, Taken};
@@ -54,14 +54,11 @@ impl FrameHandler for AppSource {
     }
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let (frame, pts_ns) = match self.end.take() {
-            None => return Ok(Flow::Ended),
-            Some(Taken::Lost) => return Ok(Flow::Filtered),
-            Some(Taken::Frame(frame, pts_ns)) => (frame, pts_ns),
-        };
+        let Some(Taken { frame, pts_ns }) = self.end.take() else { return Ok(Flow::Ended) };
         if let Some(pts_ns) = pts_ns {
             call.stamp(pts_ns);
         }
+        let Some(frame) = frame else { return Ok(Flow::Filtered) };
         call.send(0, frame);
         Ok(Flow::Produced)
     }
@@ -91,9 +88,17 @@ impl FrameHandler for AppSource {
     }
 }
 
-pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+/// The maker, for registries without the built-in handlers.
+pub fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let format: Format = setup.format("format")?;
-    let input = AppInput::of(setup, Meta::new(format, setup.size("size")?), setup.flag("live")?);
-    setup.publish(input.clone());
-    Ok(Worker::frames(AppSource { end: input.end() }))
+    Ok(source(setup, Meta::new(format, setup.size("size")?), setup.flag("live")?))
+}
+
+/// An `app` source that stands in for a source with another entry. `size` and `format` are those of the first frame.
+pub fn stand_in(setup: &Setup<'_>, format: Format, size: Size) -> Worker {
+    source(setup, Meta::new(format, size), false)
+}
+
+fn source(setup: &Setup<'_>, meta: Meta, live: bool) -> Worker {
+    Worker::frames(AppSource { end: AppInput::of(setup, meta, live).end() })
 }

@@ -25,7 +25,8 @@ pub use clock::cpu_time;
 pub use tensor::{TENSOR_WORKLOADS, TensorWorkload};
 pub use workloads::{Suite, WORKLOADS, Workload};
 
-use ends::{RunSpan, SeenFrames};
+use ends::RunSpan;
+use workloads::KEEP;
 
 /// Why a workload was not measured.
 #[derive(thiserror::Error)]
@@ -85,14 +86,13 @@ impl Default for Effort {
 /// Runs workloads and measures them.
 pub struct Bench {
     registry: Registry,
-    last: SeenFrames,
 }
 
 impl Bench {
     pub fn new() -> Bench {
-        let (mut registry, last) = (vramp_handlers::registry(), SeenFrames::default());
-        ends::add_to(&mut registry, &last).expect("tests add the two kinds");
-        Bench { registry, last }
+        let mut registry = vramp_handlers::registry();
+        ends::add_to(&mut registry).expect("tests add the kind");
+        Bench { registry }
     }
 
     /// Measures a workload at a size, with these options. `with` can change the builder further, such as the choice of
@@ -152,12 +152,13 @@ impl Bench {
     ) -> Result<MeasuredRun, BenchError> {
         let options = options.clone().frames(frames);
         let builder = Pipeline::parse(work.text(size, frames)).registry(&self.registry).options(options);
-        let mut pipeline = with(builder).build()?;
+        let pipeline = with(builder).build()?;
         let on_device = pipeline.plan().handlers.iter().any(|handler| handler.space == Space::Gpu);
         let threads = pipeline.threads();
-        self.last.forget();
-        let report = pipeline.run()?;
-        let span = self.last.up_to(frames - 1).ok_or(BenchError::NoLastFrame { work: work.name, frames })?;
+        let running = pipeline.spawn()?;
+        let span = ends::span(&running.output(KEEP)?, frames - 1);
+        let report = running.wait()?;
+        let span = span.map_err(Error::from)?.ok_or(BenchError::NoLastFrame { work: work.name, frames })?;
         let backend = if on_device { report.backend } else { "cpu".to_owned() };
         Ok(MeasuredRun { frames: frames - 1, span, backend, threads })
     }

@@ -36,6 +36,9 @@ impl fmt::Display for Suite {
     }
 }
 
+/// The name of the `app` sink that receives the first and the last frame.
+pub(super) const KEEP: &str = "keep";
+
 /// A pipeline to measure, by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
@@ -55,7 +58,7 @@ impl Workload {
     pub(super) fn text(&self, size: Size, frames: u64) -> String {
         let half = Size { width: (size.width / 2).max(1), height: (size.height / 2).max(1) };
         let pipeline = self.pipeline.replace("SIZE", &size.to_string()).replace("HALF", &half.to_string());
-        format!("{pipeline}; out. ! null; out. ! every n={} ! bench-keep", (frames - 1).max(1))
+        format!("{pipeline}; out. ! null; out. ! every n={} ! app format=any name={KEEP}", (frames - 1).max(1))
     }
 }
 

@@ -7,6 +7,10 @@
 //!
 //! Like `null`, the sink accepts frames in either space and does not read the frames. A run with too few frames has no
 //! result.
+//!
+//! The sink is not an `app` sink, because calibration needs the time at which a frame reaches the lane. With a thread
+//! that pulls from an `app` sink, the hand-over counts as well: for `pattern kind=solid` at 64x48 the same estimate is
+//! 2.93 us per frame (1.09 to 2.98 in 9 runs), while the stopwatch finds 1.01 us (0.99 to 1.02).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! A test rig for handlers: a test pushes frames in, steps the clock, and looks at the frames that come out.
 //!
-//! The harness takes a piece of a pipeline, and puts a feed on every open input of the piece and a catch on every open
-//! output. Only optional inputs that the test does not declare stay open. Nothing else is faked: the piece is read,
-//! checked, planned and run like any other pipeline, but without threads and with a clock that moves only in
-//! [`Rig::step`]. A test therefore runs its handler as a pipeline would, in either space.
+//! The harness takes a piece of a pipeline, and puts an `app` source on every open input of the piece and an `app` sink
+//! on every open output. Only optional inputs that the test does not declare stay open. Nothing else is faked: the
+//! piece is read, checked, planned and run like any other pipeline, but without threads and with a clock that moves
+//! only in [`Rig::step`]. A test therefore runs its handler as a pipeline would, in either space.
 //!
 //! Invariant: the same pushes and steps give the same frames, on every run and in either space.
 //!
@@ -37,25 +37,24 @@
 //! # Ok::<(), vramp::harness::HarnessError>(())
 //! ```
 
-pub(crate) mod ends;
+mod caught;
 pub(crate) mod on_device;
 mod rig;
 
 use std::collections::BTreeSet;
 
 use vramp_gpu::{Device, OpenError};
+use vramp_handlers::app::PushError;
 use vramp_plan::catalog::{Catalog, Entry, EntryError};
-use vramp_plan::{
-    CheckError, Format, GraphSpec, HandlerId, HandlerSpec, LinkEnd, Mistakes, OnLoss, Rate, RunOptions, Size, Space,
-};
+use vramp_plan::{CheckError, Format, GraphSpec, HandlerId, LinkEnd, Mistakes, OnLoss, Rate, RunOptions, Size, Space};
 use vramp_runtime::{HandlerFailure, Registry};
 
-use ends::{CATCH, FEED, SLOWER, add_ends};
+use crate::app;
 use on_device::figures;
-use rig::{OpenPort, PATIENCE, find};
+use rig::{Catch, Feed, OpenPort, PATIENCE, find};
 use vramp_pipeline::{Error, Pipeline, read};
 
-pub use ends::Caught;
+pub use caught::Caught;
 pub use rig::Rig;
 
 /// Why a rig could not be built or used.
@@ -66,7 +65,7 @@ pub enum HarnessError {
     /// The piece with both ends is not a valid graph.
     #[error(transparent)]
     Graph(#[from] CheckError),
-    /// One of the harness's own kinds of handlers could not be added to the registry.
+    /// `app` could not be added to a registry that lacks it.
     #[error(transparent)]
     Kind(#[from] EntryError),
     /// The pipeline could not be planned or prepared.
@@ -88,6 +87,8 @@ pub enum HarnessError {
     /// Every frame of this output was already pulled.
     #[error("no frame waits at {port}; call `step` again, or check `waiting` first")]
     Nothing { port: String },
+    #[error(transparent)]
+    Push(#[from] PushError),
     #[error(transparent)]
     Failed(#[from] HandlerFailure),
     #[error("the device did not finish its work within {PATIENCE:?}")]
@@ -120,8 +121,8 @@ impl Stream {
         Stream { format, ..self }
     }
 
-    /// Sets the rate. The fastest input's rate is the rate of the rig's clock and of frame numbers; the rates of the
-    /// other inputs have to divide that rate.
+    /// Sets the rate. The fastest input's rate is the rate of the rig's clock; the rates of the other inputs have to
+    /// divide that rate. Each input numbers its own frames.
     #[must_use]
     pub fn rate(self, rate: Rate) -> Stream {
         Stream { rate, ..self }
@@ -183,12 +184,11 @@ impl<'a> Harness<'a> {
 
     /// Adds the ends, plans the piece, and starts every handler.
     pub fn build(self) -> Result<Rig, HarnessError> {
-        let mut registry = self.registry.clone();
-        let (pushed, caught) = add_ends(&mut registry)?;
+        let registry = app::added_to(self.registry)?;
         let spec = read(self.text, registry.catalog())?;
         let Ends { spec, inputs, outputs, rate } = self.with_ends(&spec, registry.catalog())?;
         for (asked, _) in &self.inputs {
-            find(&inputs, asked, "input")?;
+            find(inputs.iter().map(|(port, _)| port), asked, "input")?;
         }
         let graph = registry.check(&spec)?;
         let options = RunOptions::new().only(self.space).fusion(self.fusion).pace(rate).nominal_time().threads(1);
@@ -201,17 +201,22 @@ impl<'a> Harness<'a> {
             }
         };
         let plan = pipeline.plan().clone();
-        let mut engine = pipeline.into_engine()?;
-        let ends = [FEED.name, SLOWER.name, CATCH.name];
-        if !plan.handlers.iter().any(|handler| handler.space == self.space && !ends.contains(&handler.kind())) {
+        let ends: BTreeSet<&str> =
+            inputs.iter().map(|(port, _)| port).chain(&outputs).map(|port| port.end.as_str()).collect();
+        if !plan.handlers.iter().any(|h| h.space == self.space && !ends.contains(h.name.as_str())) {
             return Err(HarnessError::NotThere { text: self.text.to_owned(), space: self.space });
         }
+        let feed = |(port, every): (OpenPort, u32)| Ok(Feed::new(pipeline.input(&port.end)?, port, every));
+        let catch = |port: OpenPort| Ok(Catch::new(pipeline.output(&port.end)?, port));
+        let feeds = inputs.into_iter().map(feed).collect::<Result<_, Error>>()?;
+        let catches = outputs.into_iter().map(catch).collect::<Result<_, Error>>()?;
+        let mut engine = pipeline.into_engine()?;
         engine.start()?;
-        Ok(Rig::new(engine, plan, (inputs, outputs), (pushed, caught), rate))
+        Ok(Rig::new(engine, plan, feeds, catches, rate))
     }
 
-    /// The piece with a feed before every input that needs one ([`Harness::input`]) and a catch after every open
-    /// output.
+    /// The piece with an `app` source before every input that needs one ([`Harness::input`]) and an `app` sink after
+    /// every open output.
     fn with_ends(&self, spec: &GraphSpec, catalog: &Catalog) -> Result<Ends, HarnessError> {
         let names = spec.names();
         let mut whole = GraphSpec::new();
@@ -247,7 +252,7 @@ impl<'a> Harness<'a> {
                 inputs.push((at, OpenPort::new(&names[at], port.name, stream)));
             }
             for port in entry.outputs.iter().filter(|port| open(port.name, false)) {
-                let catch = whole.add(HandlerSpec::new(CATCH.name));
+                let catch = whole.add(app::sink());
                 whole.connect(HandlerId(at).port(port.name), catch);
                 outputs.push((catch, OpenPort::new(&names[at], port.name, usual)));
             }
@@ -258,23 +263,14 @@ impl<'a> Harness<'a> {
             let Stream { size, format, rate: own } = end.stream;
             let every =
                 ticks_per_frame(rate, own).ok_or_else(|| HarnessError::Rates { port: end.name(), own, rate })?;
-            let feed = HandlerSpec::new(FEED.name).set("format", format).set("size", size);
-            let feed = whole.add(feed.set("fps", rate).set("every", every));
-            let to = HandlerId(at).port(&end.port);
-            if every == 1 {
-                whole.connect(feed, to);
-            } else {
-                let slower = whole.add(HandlerSpec::new(SLOWER.name).set("n", every));
-                whole.connect(feed, slower);
-                whole.connect(slower, to);
-            }
-            feeds.push((feed, end));
+            let feed = whole.add(app::source(format, size, own));
+            whole.connect(feed, HandlerId(at).port(&end.port));
+            feeds.push((feed, end, every));
         }
         let names = whole.names();
-        let named = |ends: Vec<(HandlerId, OpenPort)>| {
-            ends.into_iter().map(|(id, end)| OpenPort { tray: names[id.0].clone(), ..end }).collect()
-        };
-        let (inputs, outputs) = (named(feeds), named(outputs));
+        let named = |id: HandlerId, port: OpenPort| OpenPort { end: names[id.0].clone(), ..port };
+        let inputs = feeds.into_iter().map(|(id, port, every)| (named(id, port), every)).collect();
+        let outputs = outputs.into_iter().map(|(id, port)| named(id, port)).collect();
         Ok(Ends { spec: whole, inputs, outputs, rate })
     }
 }
@@ -282,7 +278,8 @@ impl<'a> Harness<'a> {
 /// A piece with both ends added.
 struct Ends {
     spec: GraphSpec,
-    inputs: Vec<OpenPort>,
+    /// Each with the number of clock ticks from one frame to the next.
+    inputs: Vec<(OpenPort, u32)>,
     outputs: Vec<OpenPort>,
     /// The rate of the fastest input.
     rate: Rate,

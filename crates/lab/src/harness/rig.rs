@@ -1,35 +1,37 @@
 //! The rig: a started piece of a pipeline between its two ends.
 //!
-//! [`Harness`](super::Harness) builds a rig.
+//! [`Harness`](super::Harness) builds a rig. The rig pushes a frame into each `app` source that is due at the clock's
+//! time, and pulls every frame that reaches an `app` sink.
 //!
-//! Invariant: a step returns only when the device is idle and nothing more can run at the clock's current time. So
-//! nothing changes between two steps.
+//! Invariants: a step returns only when the device is idle and nothing more can run at the clock's current time. So
+//! nothing changes between two steps. If a frame is due and the test has pushed none, the slot of that frame stays
+//! empty; an input that is slower than the clock has no slots in between.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use vramp_handlers::app::{AppInput, AppOutput, PushError, Wait};
 use vramp_plan::{Plan, Rate, Size};
 use vramp_runtime::engine::Engine;
 use vramp_runtime::{Clock, Report, Stepped, Yuv};
 
-use super::ends::{Caught, Trays};
-use super::{HarnessError, Stream};
+use super::{Caught, HarnessError, Stream};
 
 /// Maximum wait for a device. No work of a test takes this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port of the tested piece that the test fills (through a feed) or reads (through a catch), and the name of the
-/// queue (the tray) that holds its frames.
+/// A port of the tested piece that the test fills or reads, and the name of the `app` source or sink at that port.
 #[derive(Debug, Clone)]
 pub(super) struct OpenPort {
     pub(super) handler: String,
     pub(super) port: String,
-    pub(super) tray: String,
+    pub(super) end: String,
     pub(super) stream: Stream,
 }
 
 impl OpenPort {
     pub(super) fn new(handler: &str, port: &str, stream: Stream) -> OpenPort {
-        OpenPort { handler: handler.to_owned(), port: port.to_owned(), tray: String::new(), stream }
+        OpenPort { handler: handler.to_owned(), port: port.to_owned(), end: String::new(), stream }
     }
 
     pub(super) fn name(&self) -> String {
@@ -37,58 +39,108 @@ impl OpenPort {
     }
 }
 
-pub(super) fn find<'e>(ends: &'e [OpenPort], asked: &str, side: &'static str) -> Result<&'e OpenPort, HarnessError> {
-    let exact = ends.iter().find(|end| end.name() == asked);
-    let mut by_port = ends.iter().filter(|end| end.port == asked);
+/// The position of the port with this name.
+pub(super) fn find<'e>(
+    ports: impl Iterator<Item = &'e OpenPort> + Clone,
+    asked: &str,
+    side: &'static str,
+) -> Result<usize, HarnessError> {
+    let exact = ports.clone().position(|port| port.name() == asked);
+    let mut by_port = ports.clone().enumerate().filter(|(_, port)| port.port == asked).map(|(at, _)| at);
     match (exact, by_port.next(), by_port.next()) {
-        (Some(end), ..) | (None, Some(end), None) => Ok(end),
+        (Some(at), ..) | (None, Some(at), None) => Ok(at),
         _ => {
-            let there = ends.iter().map(OpenPort::name).collect();
+            let there = ports.map(OpenPort::name).collect();
             Err(HarnessError::NoPort { asked: asked.to_owned(), side, there })
         }
     }
 }
 
-/// A started piece of a pipeline between feeds and catches.
+/// An open input, and the frames that the test has pushed and no step has sent.
+pub(super) struct Feed {
+    port: OpenPort,
+    /// A frame is due at every tick whose number is a multiple of this number.
+    every: u64,
+    input: AppInput,
+    waiting: VecDeque<Caught>,
+}
+
+/// An open output, and the frames that the test has not pulled.
+pub(super) struct Catch {
+    port: OpenPort,
+    output: AppOutput,
+    caught: VecDeque<Caught>,
+}
+
+impl Feed {
+    pub(super) fn new(input: AppInput, port: OpenPort, every: u32) -> Feed {
+        Feed { port, every: u64::from(every.max(1)), input, waiting: VecDeque::new() }
+    }
+
+    /// Sends the oldest frame, or skips a frame if none was pushed.
+    fn send(&mut self) -> Result<(), PushError> {
+        let sent = match self.waiting.pop_front() {
+            None => self.input.skip(),
+            Some(frame) => frame.lent(&self.input).and_then(|frame| self.input.send(frame, Wait::Never)),
+        };
+        match sent {
+            // No handler reads this input any more.
+            Err(PushError::Ended { .. }) => Ok(()),
+            sent => sent,
+        }
+    }
+}
+
+impl Catch {
+    pub(super) fn new(output: AppOutput, port: OpenPort) -> Catch {
+        Catch { port, output, caught: VecDeque::new() }
+    }
+
+    /// Copies the frames that have arrived. Returns whether there were any.
+    fn collect(&mut self) -> bool {
+        let before = self.caught.len();
+        while let Ok(Some(frame)) = self.output.try_pull() {
+            self.caught.push_back(Caught::of(&frame));
+        }
+        self.caught.len() > before
+    }
+}
+
+/// A started piece of a pipeline between `app` sources and sinks.
 pub struct Rig {
     engine: Engine,
     plan: Plan,
-    inputs: Vec<OpenPort>,
-    outputs: Vec<OpenPort>,
-    pushed: Trays,
-    caught: Trays,
+    feeds: Vec<Feed>,
+    catches: Vec<Catch>,
     rate: Rate,
     ticks: u64,
     now: Duration,
+    /// The pipeline has ended or failed.
+    over: bool,
 }
 
 impl Rig {
-    pub(super) fn new(
-        engine: Engine,
-        plan: Plan,
-        (inputs, outputs): (Vec<OpenPort>, Vec<OpenPort>),
-        (pushed, caught): (Trays, Trays),
-        rate: Rate,
-    ) -> Rig {
-        Rig { engine, plan, inputs, outputs, pushed, caught, rate, ticks: 0, now: Duration::ZERO }
+    pub(super) fn new(engine: Engine, plan: Plan, feeds: Vec<Feed>, catches: Vec<Catch>, rate: Rate) -> Rig {
+        Rig { engine, plan, feeds, catches, rate, ticks: 0, now: Duration::ZERO, over: false }
     }
 
     /// Queues a frame at an input. When this input is due, a step sends the oldest frame in the queue.
     pub fn push(&mut self, port: &str, bytes: &[u8]) -> Result<(), HarnessError> {
-        let size = find(&self.inputs, port, "input")?.stream.size;
-        self.push_sized(port, size, bytes)
+        let at = self.feed(port)?;
+        self.push_sized(port, self.feeds[at].port.stream.size, bytes)
     }
 
     /// Like [`Rig::push`], for a frame whose size differs from the declared size.
     pub fn push_sized(&mut self, port: &str, size: Size, bytes: &[u8]) -> Result<(), HarnessError> {
-        let end = find(&self.inputs, port, "input")?;
-        let format = end.stream.format;
+        let at = self.feed(port)?;
+        let feed = &mut self.feeds[at];
+        let format = feed.port.stream.format;
         let needed = format.frame_bytes(size);
         if needed != bytes.len() as u64 {
-            return Err(HarnessError::NotAFrame { port: end.name(), size, format, needed, given: bytes.len() });
+            return Err(HarnessError::NotAFrame { port: feed.port.name(), size, format, needed, given: bytes.len() });
         }
         let frame = Caught { number: 0, pts_ns: 0, format, size, yuv: Yuv::default(), bytes: bytes.to_vec() };
-        self.pushed.put(&end.tray, frame);
+        feed.waiting.push_back(frame);
         Ok(())
     }
 
@@ -96,13 +148,21 @@ impl Rig {
     /// is due but no frame was pushed, the slot of that frame stays empty, as if a camera had dropped the frame.
     pub fn step(&mut self) -> Result<(), HarnessError> {
         self.now = Duration::from_nanos(Clock::pts_ns(self.rate, self.ticks).unsigned_abs());
+        let tick = self.ticks;
         self.ticks += 1;
+        for feed in &mut self.feeds {
+            if self.over {
+                feed.waiting.clear();
+            } else if tick.is_multiple_of(feed.every) {
+                feed.send()?;
+            }
+        }
         self.settle()
     }
 
     /// Steps until every pushed frame was sent.
     pub fn run(&mut self) -> Result<(), HarnessError> {
-        while self.inputs.iter().any(|end| self.pushed.count(&end.tray) > 0) {
+        while self.feeds.iter().any(|feed| !feed.waiting.is_empty()) {
             self.step()?;
         }
         Ok(())
@@ -110,13 +170,14 @@ impl Rig {
 
     /// Takes the oldest frame of an output.
     pub fn pull(&mut self, port: &str) -> Result<Caught, HarnessError> {
-        let end = find(&self.outputs, port, "output")?;
-        self.caught.take(&end.tray).ok_or_else(|| HarnessError::Nothing { port: end.name() })
+        let at = self.catch(port)?;
+        let catch = &mut self.catches[at];
+        catch.caught.pop_front().ok_or_else(|| HarnessError::Nothing { port: catch.port.name() })
     }
 
     /// How many frames wait at an output to be pulled.
     pub fn waiting(&self, port: &str) -> Result<usize, HarnessError> {
-        find(&self.outputs, port, "output").map(|end| self.caught.count(&end.tray))
+        self.catch(port).map(|at| self.catches[at].caught.len())
     }
 
     /// The plan of the piece and its ends.
@@ -140,15 +201,28 @@ impl Rig {
         not_stopped.map_or(Ok(report), |failure| Err(HarnessError::Failed(failure)))
     }
 
-    /// Steps the engine until nothing more can run at the clock's current time.
+    fn feed(&self, port: &str) -> Result<usize, HarnessError> {
+        find(self.feeds.iter().map(|feed| &feed.port), port, "input")
+    }
+
+    fn catch(&self, port: &str) -> Result<usize, HarnessError> {
+        find(self.catches.iter().map(|catch| &catch.port), port, "output")
+    }
+
+    /// Steps the engine, and pulls the frames that arrive, until nothing more can run at the clock's current time.
     fn settle(&mut self) -> Result<(), HarnessError> {
         let now = self.now;
         let (mut moved, mut idle) = (Instant::now(), false);
         loop {
-            match self.engine.step(&|| now) {
+            let stepped = self.engine.step(&|| now);
+            let arrived = self.catches.iter_mut().fold(false, |any, catch| catch.collect() || any);
+            self.over = matches!(stepped, Stepped::Over | Stepped::Failed(_));
+            match stepped {
                 Stepped::Moved => (moved, idle) = (Instant::now(), false),
                 Stepped::Over => return Ok(()),
                 Stepped::Failed(failure) => return Err(HarnessError::Failed(failure)),
+                // A sink that was full has room again.
+                Stepped::Stuck | Stepped::Wait(_) if arrived => (moved, idle) = (Instant::now(), false),
                 Stepped::Stuck | Stepped::Wait(_) if self.engine.wait_for_device(PATIENCE) => {
                     idle = false;
                     if moved.elapsed() >= PATIENCE {

@@ -1,9 +1,9 @@
 //! Verification (`vramp run --verify`): checks that a graph gives the same frames, fused or not, on the CPU or on the
 //! GPU.
 //!
-//! The frames of every source are captured once. Sources and sinks are then replaced by stand-ins with the same
-//! entries, so that the plan is the same and no sink writes anything. The graph runs on nominal time, and its links
-//! drop no frames, so results are repeatable. The reference is the unfused graph on the CPU. Three kinds of results
+//! The frames of every source are captured once, through an `app` sink. Sources and sinks are then replaced by `app`
+//! ends with the same entries, so that the plan is the same and no sink writes anything. The graph runs on nominal time,
+//! and its links drop no frames, so results are repeatable. The reference is the unfused graph on the CPU. Three kinds of results
 //! are compared with the reference:
 //!
 //! 1. the fused graph on the CPU, to the byte;
@@ -59,9 +59,11 @@ pub enum VerifyError {
     NoFrames { handler: String },
     #[error("{handler}: it has {outputs} outputs, and only sources with one output can be captured")]
     ManyOutputs { handler: String, outputs: usize },
+    #[error("{handler}: its frames come from the program, so they cannot be captured; verify with `pattern` or a file")]
+    OfProgram { handler: String },
     #[error("{handler}: it was placed on the gpu to be compared, but nothing was dispatched there")]
     NotOnDevice { handler: String },
-    /// One of the stand-ins could not be added to the registry.
+    /// `app` or one of the stand-ins could not be added to the registry.
     #[error(transparent)]
     Kind(#[from] EntryError),
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use vramp_gpu::Device;
 use vramp_plan::catalog::{
@@ -16,12 +17,13 @@ use vramp_plan::{
 };
 use vramp_runtime::{Registry, Report};
 
+use crate::app;
 use crate::harness::Caught;
-use crate::harness::ends::{CATCH, Trays};
 use crate::harness::on_device::figures;
-use vramp_pipeline::Pipeline;
+use vramp_handlers::app::{AppInput, AppOutput, PullError, PulledFrame, PushError, Wait};
+use vramp_pipeline::{Error, Pipeline, Running};
 
-use super::stand_ins::{CARRY, Capture, Captured, REPLAY, cut_off};
+use super::stand_ins::{CARRY, Captured, cut_off};
 use super::{Options, VerifyError};
 
 /// Answers probes from the checked graph, so that no source is opened twice.
@@ -51,7 +53,6 @@ pub(super) struct Subject<'a> {
     pub(super) plan: Plan,
     registry: Registry,
     captured: Captured,
-    caught: Trays,
     /// Handlers whose GPU implementation does not fit this device, with the reason.
     pub(super) kept_off: BTreeMap<String, String>,
     /// Frames per run for generators, which are not captured.
@@ -113,6 +114,7 @@ impl<'a> Subject<'a> {
         // Every output is kept twice: as the reference and as the result.
         let frame_bytes = 2 * outputs.into_iter().map(bytes_of).sum::<u64>().max(1);
         let frames = options.frames.min(options.most_bytes / frame_bytes).max(1);
+        let registry = &app::added_to(registry)?;
         let mut captured = BTreeMap::new();
         let sources: Vec<&Handler> = graph.handlers().iter().filter(|handler| is_read(handler)).collect();
         let names = spec.names();
@@ -120,12 +122,12 @@ impl<'a> Subject<'a> {
             let most_bytes = options.most_bytes / 2 / sources.len() as u64;
             let written = names.iter().position(|name| *name == source.name).map(|at| &spec.handlers()[at]);
             let written = written.cloned().unwrap_or_else(|| HandlerSpec::new(source.entry.name));
-            captured.insert(source.name.clone(), read(graph, source, written, registry, (frames, most_bytes))?.into());
+            captured.insert(source.name.clone(), read(graph, source, written, registry, (frames, most_bytes))?);
         }
-        let (captured, caught) = (Arc::new(captured), Trays::default());
-        let registry = cut_off(registry, graph.handlers().len(), &captured, &caught)?;
+        let captured = Arc::new(captured);
+        let registry = cut_off(registry, graph.handlers().len(), &captured)?;
         let kept_off = options.device.as_ref().map_or_else(|| Ok(BTreeMap::new()), |device| kept_off(graph, device))?;
-        Ok(Subject { graph, spec, names, plan, registry, captured, caught, kept_off, frames })
+        Ok(Subject { graph, spec, names, plan, registry, captured, kept_off, frames })
     }
 
     /// The handler of this name. `None` for converters that the planner inserted.
@@ -205,7 +207,7 @@ impl<'a> Subject<'a> {
             }
         }
         let builder = Pipeline::from_graph(graph).registry(&self.registry).without_sinks();
-        let mut pipeline = match trial.device {
+        let pipeline = match trial.device {
             None => builder.options(options.only(Space::Cpu)).build()?,
             // The trial stops if the device is lost. Otherwise the CPU would continue, and the result would not come
             // from the GPU.
@@ -213,15 +215,29 @@ impl<'a> Subject<'a> {
                 builder.options(options.on_loss(OnLoss::Stop)).profile(figures(device)).device(device).build()?
             }
         };
-        let outcome = pipeline.outcome()?.into_result();
         let plan = pipeline.plan().clone();
-        let mut caught = self.caught.empty();
-        let report = outcome?;
-        let mut frames = BTreeMap::new();
-        for (name, at) in taps {
-            frames.insert(at, caught.remove(&name).unwrap_or_default());
+        let mut pushes = Vec::new();
+        for handler in &plan.handlers {
+            if let Some(frames) = self.captured.get(&handler.name) {
+                pushes.push((pipeline.input(&handler.name)?, frames.as_slice()));
+            }
         }
-        Ok(Tried { frames, plan, report })
+        // A sink with several inputs has several taps, and is pulled once.
+        let names: BTreeSet<&String> = taps.iter().map(|(name, _)| name).collect();
+        let outputs: Vec<AppOutput> = names.into_iter().map(|name| pipeline.output(name)).collect::<Result<_, _>>()?;
+        let running = pipeline.spawn()?;
+        // Every end has a thread of its own, because a graph may have to move at all of its ends to move at one.
+        let pulled: Vec<Result<Vec<Caught>, PullError>> = std::thread::scope(|scope| {
+            pushes.iter().for_each(|(input, frames)| drop(scope.spawn(|| replay(&running, input, frames))));
+            let running = &running;
+            let pulls: Vec<_> = outputs.iter().map(|output| scope.spawn(move || pull_all(running, output))).collect();
+            pulls.into_iter().map(|pull| pull.join().expect("a thread that copies frames does not panic")).collect()
+        });
+        let report = running.wait().map_err(of_run)?;
+        let pulled = outputs.iter().zip(pulled).map(|(output, frames)| Ok((output.name(), frames?)));
+        let mut pulled: BTreeMap<&str, Vec<Caught>> = pulled.collect::<Result<_, PullError>>().map_err(Error::from)?;
+        let frames = taps.iter().map(|(name, at)| (at.clone(), pulled.remove(name.as_str()).unwrap_or_default()));
+        Ok(Tried { frames: frames.collect(), plan, report })
     }
 
     /// The graph of a trial, and the port that each catch captures.
@@ -263,7 +279,7 @@ impl<'a> Subject<'a> {
             if wanted || !self.plan.links.iter().any(feeds) {
                 // Default names are a kind followed by a number, so no other handler has this name.
                 let name = format!("verify-tap-{}", taps.len());
-                let tap = spec.add(HandlerSpec::new(CATCH.name).named(&name));
+                let tap = spec.add(app::sink().named(&name));
                 spec.connect(end(from), tap);
                 taps.push((name, self.plan.port_name(from)));
             }
@@ -282,15 +298,15 @@ impl<'a> Subject<'a> {
         if handler.entry.transfer.is_some() && !transfers {
             return HandlerSpec::new(CARRY.name);
         }
-        if handler.entry.outputs.is_empty() && !handler.entry.offers(Space::Cpu) {
-            return HandlerSpec::new(CATCH.name);
+        if handler.entry.outputs.is_empty() && (!handler.entry.offers(Space::Cpu) || is_app(handler)) {
+            return app::sink();
         }
+        // A live source cannot wait, so the speed of the trial would decide which frames arrive.
         if let (true, Some(first)) =
             (handler.entry.live.under(&handler.settings), self.captured.get(&handler.name).and_then(|all| all.first()))
         {
-            let rate = content.and_then(Content::rate).or_else(|| Rate::new(30, 1));
-            let replay = HandlerSpec::new(REPLAY.name).set("format", first.format).set("size", first.size);
-            return rate.map_or(replay.clone(), |rate| replay.set("fps", rate));
+            let rate = content.and_then(Content::rate).or_else(|| Rate::new(30, 1)).expect("30 is a rate");
+            return app::source(first.format, first.size, rate);
         }
         let written = self.names.iter().position(|name| *name == planned.name);
         written.map_or_else(|| HandlerSpec::new(planned.kind()), |written| self.spec.handlers()[written].clone())
@@ -316,7 +332,57 @@ fn is_read(handler: &Handler) -> bool {
     handler.entry.inputs.is_empty() && kernel.is_none_or(|kernel| kernel.kind != KernelKind::Generator)
 }
 
-/// Reads the first frames of a source, limited in number and in bytes.
+/// Whether the program pushes or pulls the frames of this handler.
+fn is_app(handler: &Handler) -> bool {
+    handler.entry == &vramp_handlers::source::app::ENTRY || handler.entry == &vramp_handlers::sink::app::ENTRY
+}
+
+/// How long an end waits before it checks whether the run is over. A lane that hangs does not close its ends.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Pushes the captured frames of a source. They have the times of the source's clock.
+fn replay(running: &Running, input: &AppInput, frames: &[Caught]) {
+    let mut left = frames.iter().peekable();
+    while let Some(frame) = left.peek() {
+        match frame.lent(input).and_then(|frame| input.send(frame, Wait::For(MOMENT))) {
+            Ok(()) => drop(left.next()),
+            Err(PushError::Timeout { .. } | PushError::NotStarted { .. }) if !running.is_over() => {}
+            // The run has ended early, and its report or its failure tells why.
+            Err(_) => break,
+        }
+    }
+    input.close();
+}
+
+/// The next frame of a sink; `None` at the end of the stream or of the run.
+fn pull(running: &Running, output: &AppOutput) -> Result<Option<PulledFrame>, PullError> {
+    loop {
+        match output.pull_timeout(MOMENT) {
+            Err(PullError::Timeout { .. } | PullError::NotStarted { .. }) if running.is_over() => return Ok(None),
+            Err(PullError::Timeout { .. } | PullError::NotStarted { .. }) => {}
+            pulled => return pulled,
+        }
+    }
+}
+
+/// Copies of all frames of a sink.
+fn pull_all(running: &Running, output: &AppOutput) -> Result<Vec<Caught>, PullError> {
+    let mut frames = Vec::new();
+    while let Some(frame) = pull(running, output)? {
+        frames.push(Caught::of(&frame));
+    }
+    Ok(frames)
+}
+
+/// The failure of a run, told apart from a pipeline that cannot run.
+fn of_run(error: Error) -> VerifyError {
+    match error {
+        Error::Run(error) => VerifyError::Run(error),
+        error => VerifyError::Pipeline(error),
+    }
+}
+
+/// Reads the first frames of a source, limited in number and in bytes, but at least one.
 fn read(
     graph: &Graph,
     source: &Handler,
@@ -327,16 +393,27 @@ fn read(
     if source.entry.outputs.len() > 1 {
         return Err(VerifyError::ManyOutputs { handler: source.name.clone(), outputs: source.entry.outputs.len() });
     }
-    let mut registry = registry.clone();
-    let caught = Trays::default();
-    let to = caught.clone();
-    registry.add(&CATCH, move |_| Ok(Capture { to: to.clone(), left_bytes: most_bytes }))?;
+    if is_app(source) {
+        return Err(VerifyError::OfProgram { handler: source.name.clone() });
+    }
     let mut spec = GraphSpec::new();
-    let (from, to) = (spec.add(written.named(&source.name)), spec.add(HandlerSpec::new(CATCH.name)));
+    let (from, to) = (spec.add(written.named(&source.name)), spec.add(app::sink()));
     spec.connect(from, to).policy(Policy::Lossless);
-    let alone = Graph::check(&spec, registry.catalog(), &KnownSources { graph, registry: &registry })?;
+    let alone = Graph::check(&spec, registry.catalog(), &KnownSources { graph, registry })?;
     let options = RunOptions::new().only(Space::Cpu).frames(frames).nominal_time();
-    Pipeline::from_graph(alone).registry(&registry).options(options).build()?.outcome()?.into_result()?;
-    let read = caught.empty().remove(Capture::TRAY).unwrap_or_default();
+    let running = Pipeline::from_graph(alone).registry(registry).options(options).build()?.spawn()?;
+    let output = running.output("")?;
+    let (mut read, mut left_bytes) = (Vec::new(), most_bytes);
+    while let Some(frame) = pull(&running, &output).map_err(Error::from)? {
+        let bytes = frame.bytes().len() as u64;
+        if bytes > left_bytes && !read.is_empty() {
+            output.close();
+            running.finish();
+            break;
+        }
+        left_bytes = left_bytes.saturating_sub(bytes);
+        read.push(Caught::of(&frame));
+    }
+    running.wait().map_err(of_run)?;
     if read.is_empty() { Err(VerifyError::NoFrames { handler: source.name.clone() }) } else { Ok(read) }
 }

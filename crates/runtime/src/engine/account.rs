@@ -146,6 +146,7 @@ impl WatchedEngine {
             handlers: self.handlers(),
             units: self.unit_times(),
             links,
+            ends: Vec::new(),
         }
     }
 

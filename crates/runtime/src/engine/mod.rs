@@ -263,6 +263,7 @@ impl Engine {
         let measured = self.lanes.iter().find_map(Lane::measured);
         let mut report = self.watched.report(elapsed, measured);
         report.partial_files = partial;
+        report.ends = self.handles.uses();
         (report, first)
     }
 }

@@ -38,7 +38,8 @@ pub struct FramePool {
     frame: u64,
 }
 
-/// A client of the pool, by number. Names are only looked up for reports.
+/// A client of the pool, by number. Names are only looked up for reports. No other pool has a client with the same
+/// number, because a program may forward a frame to another pipeline, which records its own clients in the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owner(pub(crate) u32);
 
@@ -114,7 +115,7 @@ struct OwnerRow {
 struct PoolShared {
     budget_bytes: u64,
     inner: Mutex<FramePoolState>,
-    owners: Mutex<Vec<OwnerRow>>,
+    owners: Mutex<BTreeMap<u32, OwnerRow>>,
     counts: Arc<PoolCounts>,
     /// True if clients no longer leave memory to downstream nodes, because waiting did not help.
     pressed: AtomicBool,
@@ -189,7 +190,7 @@ impl FramePool {
         let shared = PoolShared {
             budget_bytes,
             inner: Mutex::default(),
-            owners: Mutex::new(vec![OwnerRow { name: "unknown".into(), outside: false }]),
+            owners: Mutex::default(),
             counts: Arc::default(),
             pressed: AtomicBool::new(false),
         };
@@ -208,9 +209,10 @@ impl FramePool {
     }
 
     fn enter_row(&self, row: OwnerRow) -> Owner {
-        let mut owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.push(row);
-        Owner(u32::try_from(owners.len() - 1).unwrap_or(0))
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(number, row);
+        Owner(number)
     }
 
     /// Sets the owner and the frame number under which the following loans are recorded.
@@ -339,7 +341,12 @@ impl FramePool {
     pub fn held(&self) -> Vec<HeldFrame> {
         let inner = self.lock();
         let owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = |number: &AtomicU32| &owners[number.load(Ordering::Relaxed) as usize];
+        let unknown = OwnerRow { name: "unknown".into(), outside: false };
+        let elsewhere = OwnerRow { name: "another pipeline".into(), outside: true };
+        let row = |number: &AtomicU32| match number.load(Ordering::Relaxed) {
+            0 => &unknown,
+            number => owners.get(&number).unwrap_or(&elsewhere),
+        };
         let mut held = Vec::new();
         for shelf in inner.shelves.values() {
             let rows = shelf.rows();
@@ -359,7 +366,7 @@ impl FramePool {
     /// The name of a client in the ledger, and whether the client is outside the pipeline.
     pub(crate) fn name_of(&self, number: u64) -> Option<(Arc<str>, bool)> {
         let owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = owners.get(usize::try_from(number).ok()?).filter(|_| number > 0)?;
+        let row = owners.get(&u32::try_from(number).ok()?)?;
         Some((Arc::clone(&row.name), row.outside))
     }
 

@@ -51,6 +51,10 @@ pub struct Report {
     /// Where the time went, longest first. Units whose time is not known are left out.
     pub units: Vec<UnitTime>,
     pub links: Vec<LinkUse>,
+    /// The frames that handlers exchanged with the program that runs the pipeline. Not in JSON if there are no such
+    /// handlers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<EndUse>,
 }
 
 /// Where the handlers between sources and sinks ran. Counts cover the whole run, including its start.
@@ -294,6 +298,25 @@ pub struct LinkUse {
     pub queued: u64,
     /// How often a frame was supplied again because no newer frame had come.
     pub repeats: u64,
+}
+
+/// The frames that one handler exchanged with the program that runs the pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EndUse {
+    /// The name of the handler.
+    pub name: String,
+    #[serde(flatten)]
+    pub counts: EndCounts,
+}
+
+/// What happened to the frames between a handler and the program. The last three numbers add up to the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "direction", rename_all = "lowercase")]
+pub enum EndCounts {
+    /// Frames from the program.
+    In { pushed: u64, taken: u64, dropped: u64, queued: u64 },
+    /// Frames for the program.
+    Out { arrived: u64, pulled: u64, dropped: u64, queued: u64 },
 }
 
 /// A run under [`RunOptions::require_gpu`](vramp_plan::RunOptions::require_gpu) that did not stay on the device.

@@ -184,9 +184,11 @@ impl Node {
         self.clock.is_some() || self.inputs.is_empty()
     }
 
-    /// Starts the handler; called once before the first frame.
+    /// Starts the handler, before the first frame. A handler from an earlier engine of the run has been started.
     pub fn start(&mut self) -> Result<(), HandlerFailure> {
-        self.started = true;
+        if std::mem::replace(&mut self.started, true) {
+            return Ok(());
+        }
         let started = catch(|| self.handler.start());
         started.map_err(|error| {
             if self.is_source() {

@@ -340,7 +340,8 @@ pub(crate) struct RunArgs {
     /// Maximum duration in seconds; the sources end after that
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// When a file that a handler is made from changes (a shader, a lut, an overlay), read it again between two frames
+    /// Apply what is saved between two frames: the pipeline's own file, and files that handlers are made from (shaders,
+    /// luts, overlays)
     #[arg(long)]
     pub(crate) watch: bool,
     /// Change settings while the pipeline runs, by lines such as `blur0.sigma=3` from standard input (`-`) or from a

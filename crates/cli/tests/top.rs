@@ -155,6 +155,22 @@ fn windows_of_any_size_are_filled_and_too_small_ones_say_so() {
 }
 
 #[test]
+fn a_key_right_after_a_resize_is_not_lost() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    terminal.wait_for("q end");
+    for columns in 81..100 {
+        // The help and the figures alternate.
+        for (columns, words) in [(columns, "files are finished"), (columns + 40, "null0")] {
+            terminal.resize(columns, 24);
+            terminal.press("?");
+            terminal.wait_for(words);
+        }
+    }
+    terminal.press("q");
+    ends(terminal, 0);
+}
+
+#[test]
 fn a_terminal_that_goes_away_ends_the_run() {
     let (pty, other_end) = pty_process::blocking::open().unwrap();
     pty.resize(pty_process::Size::new(24, 80)).unwrap();

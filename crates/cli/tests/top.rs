@@ -155,6 +155,22 @@ fn windows_of_any_size_are_filled_and_too_small_ones_say_so() {
 }
 
 #[test]
+fn a_key_right_after_a_resize_is_not_lost() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    terminal.wait_for("q end");
+    for columns in 81..100 {
+        // The help and the figures alternate.
+        for (columns, words) in [(columns, "files are finished"), (columns + 40, "null0")] {
+            terminal.resize(columns, 24);
+            terminal.press("?");
+            terminal.wait_for(words);
+        }
+    }
+    terminal.press("q");
+    ends(terminal, 0);
+}
+
+#[test]
 fn a_terminal_that_goes_away_ends_the_run() {
     let (pty, other_end) = pty_process::blocking::open().unwrap();
     pty.resize(pty_process::Size::new(24, 80)).unwrap();
@@ -214,6 +230,93 @@ fn the_view_is_paused_while_the_run_continues() {
     });
     terminal.press("q");
     ends(terminal, 0);
+}
+
+/// The frame number after these words.
+fn frame_after(screen: &vt100::Screen, words: &str) -> Option<u64> {
+    screen.contents().split(words).nth(1)?.split_whitespace().next()?.parse().ok()
+}
+
+/// The row of the settings table that starts with this name.
+fn row(screen: &vt100::Screen, name: &str) -> Option<Vec<String>> {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    screen.contents().lines().map(words).find(|row| row.first().is_some_and(|first| first == name))
+}
+
+#[test]
+fn keys_change_settings_while_the_run_continues() {
+    let terminal = top(100, 30, "pattern size=64x48 ! blur ! null", &PACED);
+    terminal.wait_for("s settings");
+    terminal.press("s");
+    terminal.wait_for("blur0.sigma");
+    assert_eq!(terminal.wait("a fixed row", |screen| row(screen, "pattern0.size"))[1..3], ["64x48", "fixed"]);
+    let below = terminal.wait("rows", |screen| {
+        let names: Vec<String> = screen.contents().lines().map(str::to_owned).collect();
+        let first = names.iter().position(|line| line.starts_with("pattern0.kind"))?;
+        Some(names.iter().position(|line| line.starts_with("blur0.sigma"))? - first)
+    });
+    terminal.press(&"\x1b[B".repeat(below));
+    terminal.press("+");
+    let first = terminal.wait("a step", |screen| frame_after(screen, "blur0.sigma=2.2 from frame "));
+    assert_eq!(terminal.wait("the new value", |screen| row(screen, "blur0.sigma"))[1..3], ["2.2", "live"]);
+    terminal.press("-");
+    terminal.wait("a step back", |screen| frame_after(screen, "blur0.sigma=2 from frame "));
+    // The input line: `q` is text, and Esc leaves the value as it was.
+    terminal.press("\rq");
+    terminal.wait_for("blur0.sigma = 2q");
+    terminal.press("\x1b");
+    terminal.wait_for("Enter edit");
+    terminal.press("\r\x7f3.5\r");
+    terminal.wait("an edited value, with a later frame", |screen| {
+        frame_after(screen, "blur0.sigma=3.5 from frame ").filter(|frame| *frame > first)
+    });
+    terminal.press("\rmany\r");
+    terminal.wait_for("blur0: `3.5many` is not a valid sigma; expected a number from 0.01 to 100");
+    assert_eq!(terminal.wait("the old value", |screen| row(screen, "blur0.sigma"))[1], "3.5");
+    // A rebuild: the first row, `pattern0.kind`.
+    terminal.press("\x1b[H\x1b[C");
+    terminal.wait("another picture", |screen| frame_after(screen, "pattern0.kind=bars from frame "));
+    // A fixed setting, the second row.
+    terminal.press("\x1b[B\r");
+    terminal.wait_for("pattern0.size is read when the pipeline starts");
+    terminal.wait_for("these can: kind");
+    terminal.press("\x1b");
+    terminal.wait_for("at work");
+    let so_far = terminal.number_before("out");
+    terminal.wait("a larger count", |screen| {
+        terminal::number_before(&screen.contents(), "out").filter(|count| *count > so_far)
+    });
+    terminal.press("q");
+    ends(terminal, 0);
+}
+
+#[test]
+fn kernels_on_the_device_are_rebuilt_while_the_view_continues() {
+    let terminal = top(100, 30, "pattern size=64x48 ! blur ! null", &["--gpu", "--fps", "100"]);
+    terminal.wait_for("(vulkan)  busy ");
+    // Steps follow each other, even if the first one is still compiled.
+    terminal.press("s+++");
+    terminal.wait("the last picture", |screen| frame_after(screen, "pattern0.kind=checker from frame "));
+    let so_far = terminal.number_before("out");
+    terminal.wait("a larger count", |screen| {
+        terminal::number_before(&screen.contents(), "out").filter(|count| *count > so_far)
+    });
+    terminal.press("q");
+    ends(terminal, 0);
+}
+
+#[test]
+fn ctrl_c_interrupts_while_a_value_is_edited() {
+    let terminal = top(80, 24, ENDLESS, &PACED);
+    terminal.wait_for("s settings");
+    terminal.press("s\r");
+    terminal.wait_for("pattern0.kind = ball");
+    terminal.resize(20, 5);
+    terminal.wait_for("window too small");
+    terminal.resize(40, 12);
+    terminal.wait_for("pattern0.kind = ball");
+    terminal.press("\x03");
+    ends(terminal, 130);
 }
 
 #[test]

@@ -204,6 +204,12 @@ The view:
   events. Fused handlers share one time. `q` ends the run and `?` explains the keys. The
   view needs a terminal; in a pipe use `vramp run PIPELINE --json`.
 
+Settings:
+  `s` shows the settings of all handlers in place of the handlers. Up and Down choose a
+  setting, `+` and `-` change its value by a step, and Enter edits the value. A line says
+  from which frame on a new value is used, or why it was refused. `live` settings change
+  at once, `rebuild` settings after a kernel is compiled, `fixed` settings only at a start.
+
 The run:
   Everything in `vramp help run` applies here too: options, files, Ctrl-C, exit codes, and
   the report after the run. After `q` the exit code is 0. No sink may write to standard output.

@@ -1,11 +1,13 @@
 //! `vramp top`: runs a pipeline like `vramp run`, with a live view.
 //!
-//! The pipeline runs in its own threads; the view only reads snapshots. The final lines are the same as those of
-//! `vramp run`, and are printed after the terminal is restored.
+//! The pipeline runs in its own threads. The view reads snapshots, and changes settings by keys. The final lines are the
+//! same as those of `vramp run`, and are printed after the terminal is restored.
 
 mod figures;
+mod input;
 mod keyboard;
 mod keys;
+mod settings;
 mod view;
 
 use std::io::{self, IsTerminal};
@@ -30,6 +32,7 @@ use crate::screen::Screen;
 use figures::{PlanFacts, RunHistory};
 use keyboard::Keyboard;
 use keys::{KeyAction, Keys};
+use settings::{RunSettings, SettingsText};
 
 /// Interval of updates: short enough to show movement, long enough to read the figures.
 const LOOK: Duration = Duration::from_millis(250);
@@ -63,6 +66,8 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     let (watch, stopper) = (pipeline.watch(), pipeline.stopper());
     interrupts.stop_instead(stopper.clone());
     let setting = PlanFacts::of(pipeline.plan());
+    let settings = RunSettings::of(pipeline.controls(), graph);
+    let mut settings = settings.context("cannot start a thread for changes").map_err(CliError::Failed)?;
     let screen = Screen::take()?;
     let running = thread::Builder::new().name("run".to_owned()).spawn(move || pipeline.outcome());
     let running = running.context("cannot start a thread for the run").map_err(CliError::Failed)?;
@@ -70,12 +75,14 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
         screen,
         &WatchedRun { running: &running, watch, stopper: &stopper, interrupts: &interrupts },
         &setting,
+        &mut settings,
         &log,
     );
     if shown.is_err() {
         stopper.stop();
     }
     let outcome = running.join().unwrap_or_else(|panic| resume_unwind(panic));
+    drop(settings);
     if !args.flags.quiet {
         log.print();
     }
@@ -91,7 +98,13 @@ struct WatchedRun<'a> {
 }
 
 /// Shows a run until it has ended, then restores the terminal.
-fn show(mut screen: Screen, run: &WatchedRun<'_>, setting: &PlanFacts, log: &EventLog) -> Result<(), CliError> {
+fn show(
+    mut screen: Screen,
+    run: &WatchedRun<'_>,
+    setting: &PlanFacts,
+    settings: &mut RunSettings,
+    log: &EventLog,
+) -> Result<(), CliError> {
     let broken = |error: io::Error| CliError::Failed(anyhow::Error::new(error).context("the terminal"));
     let (begun, mut keyboard) = (Instant::now(), Keyboard::find().map_err(broken)?);
     let (mut figures, mut keys) = (RunHistory::default(), Keys::default());
@@ -104,9 +117,10 @@ fn show(mut screen: Screen, run: &WatchedRun<'_>, setting: &PlanFacts, log: &Eve
             figures.look(run.watch.snapshot(begun.elapsed()), !keys.is_paused());
             is_stale = true;
         }
-        if std::mem::take(&mut is_stale) {
+        if std::mem::take(&mut is_stale) || keys.wants_settings() && settings.has_news() {
             let sheet = figures.sheet(setting, log.all(), run.stopper.is_stopped());
-            screen.terminal.draw(|frame| view::draw(frame, &sheet, &mut keys, colour)).map_err(broken)?;
+            let text = if keys.wants_settings() { settings.text() } else { SettingsText::default() };
+            screen.terminal.draw(|frame| view::draw(frame, &sheet, &text, &mut keys, colour)).map_err(broken)?;
         }
         let wait = LOOK.saturating_sub(looked.map_or(LOOK, |at| at.elapsed())).min(NOTICE);
         if let Some(event) = keyboard.wait(wait).map_err(broken)? {
@@ -120,6 +134,13 @@ fn show(mut screen: Screen, run: &WatchedRun<'_>, setting: &PlanFacts, log: &Eve
                 KeyAction::Quit => run.stopper.end(),
                 // In raw mode the terminal sends no signal for Ctrl-C, so the key does what the signal would do.
                 KeyAction::Interrupt => run.interrupts.request(),
+                KeyAction::Step { row, direction } => settings.step(row, direction),
+                KeyAction::Edit { row } => {
+                    if let Some((name, value)) = settings.edit(row) {
+                        keys.edit(name, &value);
+                    }
+                }
+                KeyAction::Set { name, text } => settings.set(name, text),
             }
         }
     }

@@ -116,7 +116,7 @@ fn frames_keep_the_times_that_the_program_gives_them() {
     assert_eq!(error, "in: the time 5000000000 ns is not later than 5000000000 ns of the previous frame");
     assert!(matches!(input.push(&FRAME), Err(PushError::MixedTimes { .. })));
     input.close();
-    let pulled: Vec<_> = running.output("out").unwrap().frames().map(|frame| frame.unwrap().meta().pts_ns).collect();
+    let pulled: Vec<_> = running.output("out").unwrap().iter().map(|frame| frame.unwrap().meta().pts_ns).collect();
     assert_eq!(pulled, times);
 }
 
@@ -128,7 +128,7 @@ fn a_pace_changes_when_frames_come_and_not_their_times() {
     let input = running.input("in").unwrap();
     (1..=3).for_each(|n| input.push_at(&FRAME, n * 7).unwrap());
     input.close();
-    let times: Vec<_> = running.output("out").unwrap().frames().map(|frame| frame.unwrap().meta().pts_ns).collect();
+    let times: Vec<_> = running.output("out").unwrap().iter().map(|frame| frame.unwrap().meta().pts_ns).collect();
     assert_eq!(times, [7, 14, 21]);
 }
 
@@ -207,14 +207,14 @@ fn a_run_that_stops_ends_every_wait() {
                 }
             }
         });
-        let other = scope.spawn(|| running.output("out").unwrap().frames().count());
+        let other = scope.spawn(|| running.output("out").unwrap().iter().count());
         output.pull().unwrap();
         running.stop();
         assert!(matches!(pushes.join().unwrap(), PushError::Ended { .. }));
         other.join().unwrap();
     });
     running.wait().unwrap();
-    assert!(output.frames().all(|frame| frame.is_ok()), "queued frames can still be pulled");
+    assert!(output.iter().all(|frame| frame.is_ok()), "queued frames can still be pulled");
     assert!(matches!(input.push(&FRAME), Err(PushError::Ended { .. })));
 }
 

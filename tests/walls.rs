@@ -60,7 +60,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "vramp-pipeline",
-        may_use: &["vramp-plan", "vramp-gpu", "vramp-runtime", "vramp-handlers", "vramp-machine"],
+        may_use: &["vramp-files", "vramp-plan", "vramp-gpu", "vramp-runtime", "vramp-handlers", "vramp-machine"],
         because: "running a pipeline never depends on the tools that measure one",
     },
     Room {

@@ -108,6 +108,11 @@ impl CheckedPipeline {
         CheckedPipeline::read_if(pipeline, registry, |_, _| Ok(()))
     }
 
+    /// The text that the pipeline was read from.
+    pub(crate) fn text(&self) -> &str {
+        &self.source.text
+    }
+
     /// The file that a pipeline is read from; `None` if the pipeline is given as text or on standard input.
     pub(crate) fn file_of(pipeline: &OsStr) -> Option<PathBuf> {
         let path = Path::new(pipeline);

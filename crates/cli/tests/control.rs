@@ -1,5 +1,7 @@
 //! `--control` in real processes: every line gets one answer, and nothing that a client does ends the run.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;

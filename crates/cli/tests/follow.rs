@@ -1,5 +1,7 @@
 //! `run FILE --watch` in real processes: edits of the pipeline's file reach the run, and wrong edits do not disturb it.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr};

@@ -31,21 +31,21 @@ impl Drop for FollowedPipeline {
 }
 
 impl FollowedPipeline {
-    /// Follows the file of this pipeline. `None` if the pipeline is not in a file, or if no thread can be started.
+    /// Follows the file of this pipeline, whose text was `text` when the run began. `None` if the pipeline is not in a file, or if no thread can be started.
     pub(super) fn begin(
         pipeline: &OsStr,
+        text: &str,
         registry: &Registry,
         controls: Controls,
         live: &Live,
     ) -> Option<FollowedPipeline> {
         let path = CheckedPipeline::file_of(pipeline)?;
-        let ended = Arc::new(AtomicBool::new(false));
+        let (ended, text) = (Arc::new(AtomicBool::new(false)), text.as_bytes().to_vec());
         let (stop, registry, live, pipeline) =
             (Arc::clone(&ended), registry.clone(), live.clone(), pipeline.to_owned());
         let follow = move || {
             let mut saves = Saves::new(&path);
-            // The file as the run began with it.
-            let mut known = std::fs::read(&path).ok();
+            let mut known = Some(text);
             while !stop.load(Ordering::Acquire) {
                 if saves.saved() {
                     let text = std::fs::read(&path).ok();
@@ -76,7 +76,8 @@ fn apply(pipeline: &OsStr, path: &Path, registry: &Registry, controls: &Controls
         Err(error) => return refused(error.words().unwrap_or_else(|| "it cannot be read".to_owned())),
     };
     match controls.apply(&checked.graph) {
-        Ok(Applied::Nothing) => None,
+        // An event of the run reports a replaced graph.
+        Ok(Applied::Nothing | Applied::Replaced) => None,
         Ok(Applied::Set(change)) => {
             let from = match change.frame(Duration::from_secs(1)) {
                 Some(frame) => format!("from frame {frame} on"),
@@ -84,8 +85,6 @@ fn apply(pipeline: &OsStr, path: &Path, registry: &Registry, controls: &Controls
             };
             Some(Message::Note(format!("{shown}: its settings are in force {from}")))
         }
-        // The event of the run reports it.
-        Ok(Applied::Replaced) => None,
         Err(error) => refused(error.to_string()),
     }
 }

@@ -140,7 +140,7 @@ impl AppOutput {
     }
 
     /// All frames up to the end of the stream.
-    pub fn frames(&self) -> Frames<'_> {
+    pub fn iter(&self) -> Frames<'_> {
         Frames { output: self, failed: false }
     }
 
@@ -174,7 +174,7 @@ impl AppOutput {
                     return Ok(Some(PulledFrame { frame: Some(frame), from: Arc::clone(shared) }));
                 }
                 Err(Refused::Late) if shared.is_running() && wait == Wait::Forever && !self.is_held_up() => {}
-                Err(refused) => return Err(self.refusal(refused, wait)),
+                Err(refused) => return Err(self.refusal(&refused, wait)),
             }
         }
     }
@@ -183,7 +183,7 @@ impl AppOutput {
         self.shared.queue.is_held_up(self.shared.hold)
     }
 
-    fn refusal(&self, refused: Refused, wait: Wait) -> PullError {
+    fn refusal(&self, refused: &Refused, wait: Wait) -> PullError {
         let output = Arc::clone(&self.shared.name);
         let waited_long = match wait {
             Wait::Forever => true,
@@ -274,6 +274,6 @@ impl<'a> IntoIterator for &'a AppOutput {
     type IntoIter = Frames<'a>;
 
     fn into_iter(self) -> Frames<'a> {
-        self.frames()
+        self.iter()
     }
 }

@@ -10,7 +10,7 @@
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vramp_plan::catalog::{Liveness, Value};
 use vramp_plan::{Graph, Handler, Plan};
@@ -38,9 +38,9 @@ pub enum Applied {
 #[derive(thiserror::Error)]
 pub enum ApplyError {
     #[error(transparent)]
-    Set(#[from] SetError),
+    Set(Box<SetError>),
     #[error(transparent)]
-    Graph(#[from] Error),
+    Graph(Box<Error>),
     #[error("another graph is being put in place; try again")]
     Busy,
     #[error("{handler} hands frames to the program, so the graph stays as it is; stop the run and build it again")]
@@ -50,6 +50,18 @@ pub enum ApplyError {
 }
 
 vramp_plan::debug_as_display!(ApplyError);
+
+impl From<SetError> for ApplyError {
+    fn from(error: SetError) -> ApplyError {
+        ApplyError::Set(Box::new(error))
+    }
+}
+
+impl From<Error> for ApplyError {
+    fn from(error: Error) -> ApplyError {
+        ApplyError::Graph(Box::new(error))
+    }
+}
 
 /// The parts of a pipeline that building and starting a successor takes.
 #[derive(Clone)]
@@ -202,7 +214,6 @@ pub(crate) fn run(
     watch: &Watch,
     longest: Option<Duration>,
 ) -> Result<RunOutcome, PrepareError> {
-    let begun = Instant::now();
     let Replacing { next, running, .. } = controls.state().replacing.clone();
     let publish = |run: Option<(Stopper, Watch)>| *running.lock().unwrap_or_else(PoisonError::into_inner) = run;
     publish(Some((engine.stopper(), watch.clone())));
@@ -232,7 +243,7 @@ pub(crate) fn run(
             publish(None);
             return Ok(outcome);
         }
-        watch.follow(&new.watch(), begun.elapsed());
+        watch.follow(&new.watch());
         let (handlers, frames) = (new_controls.state().graph().handlers().len(), outcome.report.frames_in);
         controls.succeed(&new_controls);
         controls.report(&RunEvent::GraphReplaced { handlers, kept: same.len(), frames });

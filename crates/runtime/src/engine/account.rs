@@ -38,9 +38,11 @@ impl WatchedEngine {
         let count = |which: fn(&WatchedNode) -> bool| -> u64 {
             self.nodes.iter().filter(|node| which(node)).map(|node| node.stats.counts().taken).sum()
         };
-        let (frames_in, frames_out) = (count(|node| node.source), count(|node| node.sink));
+        let before = &self.before;
+        let frames_in = before.frames_in + count(|node| node.source);
+        let frames_out = before.frames_out + count(|node| node.sink);
         let fps = frames_out as f64 / elapsed.as_secs_f64().max(1e-9);
-        RunProgress { elapsed, frames_in, frames_out, dropped: self.dropped().sum(), fps }
+        RunProgress { elapsed, frames_in, frames_out, dropped: before.dropped + self.dropped().sum(), fps }
     }
 
     /// Records fill levels and drops of all links, if there is a timeline.

@@ -18,6 +18,7 @@ use crate::frame::pool::FramePool;
 use crate::handles::Handles;
 use crate::link::wake_signal::WakeSignal;
 use crate::memory::heap::HeapTally;
+use crate::observe::monitor::RunProgress;
 use crate::observe::sink_counter::SinkCounter;
 use crate::waker::Driver;
 
@@ -95,6 +96,7 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         nodes: lanes.watched,
         links,
         begun: shared.sink_counter.read(),
+        before: RunProgress::default(),
         counted_before: shared.device_history.counters(),
         pool: shared.pool,
         device_history: shared.device_history,

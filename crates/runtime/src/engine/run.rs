@@ -74,7 +74,7 @@ impl Engine {
         let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
         let mut error = None;
         let (mut stopped_at, mut finished_at) = (None::<Instant>, None::<Instant>);
-        let (mut second, mut last) = (1, RunProgress::default());
+        let (mut second, mut last) = (started.elapsed().as_secs() + 1, self.watched.before);
         let (mut hangs, mut stuck) = (None, None::<(Instant, HandlerFailure)>);
         let (mut stall, mut looked) = (Stall::default(), started);
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {

@@ -15,6 +15,7 @@ use crate::failure::HandlerFailure;
 use crate::lane::Lane;
 use crate::node::Node;
 use crate::node::succession::{KeptHandler, KeptSource};
+use crate::observe::monitor::RunProgress;
 
 use super::{Engine, Stopper};
 
@@ -23,6 +24,7 @@ pub struct Kept {
     handlers: BTreeMap<String, KeptHandler>,
     sources: BTreeMap<String, KeptSource>,
     begun: Option<Instant>,
+    progress: RunProgress,
 }
 
 impl std::fmt::Debug for Kept {
@@ -60,7 +62,9 @@ impl Engine {
         if failed || !self.stop.is_handing_over() || self.stop.is_ending() {
             return None;
         }
-        let mut kept = Kept { handlers: BTreeMap::new(), sources: BTreeMap::new(), begun: self.begun };
+        let elapsed = self.begun.map(|begun| begun.elapsed()).unwrap_or_default();
+        let progress = self.watched.progress(elapsed);
+        let mut kept = Kept { handlers: BTreeMap::new(), sources: BTreeMap::new(), begun: self.begun, progress };
         for node in self.lanes.iter_mut().flat_map(Lane::nodes_mut) {
             let name = node.first_name().to_owned();
             if let Some(position) = node.position() {
@@ -94,6 +98,7 @@ impl Engine {
         if let Some(watched) = Arc::get_mut(&mut self.watched) {
             // Work of the earlier engine on the same device is in the report of that engine.
             watched.begun = watched.sink_counter.read();
+            watched.before = kept.progress;
             watched.counted_before = watched.device_history.counters();
         }
         self.stop.serve(Arc::clone(&self.signals));

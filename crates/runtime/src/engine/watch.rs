@@ -23,53 +23,38 @@ use super::Snapshot;
 /// Observes a running pipeline from any thread.
 #[derive(Clone)]
 pub struct Watch {
-    current: Arc<Mutex<Watched>>,
-}
-
-#[derive(Clone)]
-struct Watched {
-    engine: Arc<WatchedEngine>,
-    /// The progress of the engines that this engine succeeded.
-    before: RunProgress,
+    current: Arc<Mutex<Arc<WatchedEngine>>>,
 }
 
 impl Watch {
     pub(super) fn new(watched: &Arc<WatchedEngine>) -> Watch {
-        let watched = Watched { engine: Arc::clone(watched), before: RunProgress::default() };
-        Watch { current: Arc::new(Mutex::new(watched)) }
+        Watch { current: Arc::new(Mutex::new(Arc::clone(watched))) }
     }
 
     /// The progress of the run. `elapsed` is the time since the start.
     pub fn progress(&self, elapsed: Duration) -> RunProgress {
-        let Watched { engine, before } = self.current();
-        let own = engine.progress(elapsed);
-        RunProgress {
-            frames_in: before.frames_in + own.frames_in,
-            frames_out: before.frames_out + own.frames_out,
-            dropped: before.dropped + own.dropped,
-            ..own
-        }
+        self.current().progress(elapsed)
     }
 
     /// From now on, observes the engine of another watch, which continues the run.
     #[doc(hidden)]
-    pub fn follow(&self, other: &Watch, elapsed: Duration) {
-        let (before, engine) = (self.progress(elapsed), other.current().engine);
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Watched { engine, before };
+    pub fn follow(&self, other: &Watch) {
+        let engine = other.current();
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = engine;
     }
 
-    fn current(&self) -> Watched {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn current(&self) -> Arc<WatchedEngine> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// All counters of the run. `elapsed` is the time since the start.
     pub fn snapshot(&self, elapsed: Duration) -> Snapshot {
-        self.current().engine.snapshot(elapsed)
+        self.current().snapshot(elapsed)
     }
 
     /// The device in use now; `None` if the CPU computes everything.
     pub fn device(&self) -> Option<Device> {
-        self.current().engine.device_history.current()
+        self.current().device_history.current()
     }
 }
 
@@ -82,6 +67,8 @@ pub(super) struct WatchedEngine {
     pub(super) tally: Arc<HeapTally>,
     pub(super) sink_counter: Arc<SinkCounter>,
     pub(super) begun: CounterReading,
+    /// The progress of earlier engines of the run.
+    pub(super) before: RunProgress,
     pub(super) counted_before: vramp_gpu::Counters,
     /// Device memory that was lent before this engine was built.
     pub(super) lent_before: Vec<vramp_gpu::Tag>,

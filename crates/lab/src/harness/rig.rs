@@ -215,7 +215,10 @@ impl Rig {
         let (mut moved, mut idle) = (Instant::now(), false);
         loop {
             let stepped = self.engine.step(&|| now);
-            let arrived = self.catches.iter_mut().fold(false, |any, catch| catch.collect() || any);
+            let mut arrived = false;
+            for catch in &mut self.catches {
+                arrived |= catch.collect();
+            }
             self.over = matches!(stepped, Stepped::Over | Stepped::Failed(_));
             match stepped {
                 Stepped::Moved => (moved, idle) = (Instant::now(), false),

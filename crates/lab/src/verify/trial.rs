@@ -228,7 +228,9 @@ impl<'a> Subject<'a> {
         let running = pipeline.spawn()?;
         // Every end has a thread of its own, because a graph may have to move at all of its ends to move at one.
         let pulled: Vec<Result<Vec<Caught>, PullError>> = std::thread::scope(|scope| {
-            pushes.iter().for_each(|(input, frames)| drop(scope.spawn(|| replay(&running, input, frames))));
+            for (input, frames) in &pushes {
+                scope.spawn(|| replay(&running, input, frames));
+            }
             let running = &running;
             let pulls: Vec<_> = outputs.iter().map(|output| scope.spawn(move || pull_all(running, output))).collect();
             pulls.into_iter().map(|pull| pull.join().expect("a thread that copies frames does not panic")).collect()

@@ -1,6 +1,8 @@
 //! The ends that a program holds: frames that are pushed come out again, in order, once, and without a copy, whatever the
 //! threads of the program do.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -300,9 +302,12 @@ fn frames_are_conserved_whatever_the_threads_do() {
                     })
                 })
                 .collect();
-            pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+            // The end comes before any panic, which would otherwise leave the pulling threads waiting.
+            let ended: Vec<_> = pushers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
             input.close();
-            pullers.into_iter().for_each(|puller| puller.join().unwrap());
+            for thread in ended.into_iter().chain(pullers.into_iter().map(std::thread::ScopedJoinHandle::join)) {
+                thread.unwrap();
+            }
         });
         let report = running.wait().unwrap();
         let (pushed, out) = (input.counts(), output.counts());
@@ -340,7 +345,9 @@ fn frames_on_the_device_stay_there_and_have_the_cpus_pixels() {
     let shape = [48, 64, 4];
     // Tensors and their first use as a buffer, before the pipeline begins to count.
     let tensors: Vec<_> = images.iter().map(|image| context.tensor::<u8>(image, &shape).unwrap()).collect();
-    tensors.iter().for_each(|tensor| drop(tensor.as_buffer().unwrap()));
+    for tensor in &tensors {
+        drop(tensor.as_buffer().unwrap());
+    }
     context.finish().unwrap();
     let text = "app name=in size=64x48 space=gpu ! blur sigma=2 ! app name=out space=gpu hold=32";
     let options = RunOptions::new().only(Space::Gpu);
@@ -465,15 +472,15 @@ fn a_skipped_frame_is_an_empty_slot_that_no_join_waits_for() {
     let mut pipeline = built(text);
     let (a, b, output) = (pipeline.input("a").unwrap(), pipeline.input("b").unwrap(), pipeline.output("out").unwrap());
     let mut found = Vec::new();
-    for (tick, (of_a, of_b)) in [(true, true), (true, false), (false, true), (true, true)].into_iter().enumerate() {
-        let (pts_ns, level) = (tick as i64 * 50, tick as u8);
+    for (tick, (of_a, of_b)) in (0_u8..).zip([(true, true), (true, false), (false, true), (true, true)]) {
+        let (pts_ns, level) = (i64::from(tick) * 50, tick);
         if of_a { a.push_at(&[0; 4], pts_ns) } else { a.skip_at(pts_ns) }.unwrap();
         if of_b { b.push_at(&[100 + level; 4], pts_ns) } else { b.skip_at(pts_ns) }.unwrap();
         while pipeline.step().unwrap() == Step::Moved {}
         while let Ok(Some(frame)) = output.try_pull() {
             found.push((frame.meta().number, frame.meta().pts_ns, frame.bytes()[0]));
         }
-        assert_eq!(found.len(), tick + 1 - usize::from(tick >= 2), "nothing waits for a skipped frame");
+        assert_eq!(found.len(), usize::from(tick) + 1 - usize::from(tick >= 2), "nothing waits for a skipped frame");
     }
     // The second frame has the older frame of `b`, and the third slot is empty because `a` leads.
     assert_eq!(found, [(0, 0, 100), (1, 50, 100), (3, 150, 103)]);

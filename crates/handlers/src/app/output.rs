@@ -199,6 +199,7 @@ impl AppOutput {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Refused {
     WouldBlock,
     Late,
@@ -269,6 +270,7 @@ impl Iterator for Frames<'_> {
     }
 }
 
+#[expect(clippy::into_iter_without_iter, reason = "the method is `frames`, because an output holds no collection")]
 impl<'a> IntoIterator for &'a AppOutput {
     type Item = Result<PulledFrame, PullError>;
     type IntoIter = Frames<'a>;

@@ -1,6 +1,8 @@
 //! The graph of a running pipeline is replaced between two frames: no frame is lost, numbers continue, and handlers that
 //! are in both graphs keep their state.
 
+#![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

@@ -51,7 +51,7 @@ impl Watched {
 
 fn pictures(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name.starts_with("f-") && name.ends_with(".png")).collect();
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("f-")).collect();
     names.sort();
     names
 }

@@ -174,7 +174,7 @@ impl AppOutput {
                     return Ok(Some(PulledFrame { frame: Some(frame), from: Arc::clone(shared) }));
                 }
                 Err(Refused::Late) if shared.is_running() && wait == Wait::Forever && !self.is_held_up() => {}
-                Err(refused) => return Err(self.refusal(&refused, wait)),
+                Err(refused) => return Err(self.refusal(refused, wait)),
             }
         }
     }
@@ -183,7 +183,7 @@ impl AppOutput {
         self.shared.queue.is_held_up(self.shared.hold)
     }
 
-    fn refusal(&self, refused: &Refused, wait: Wait) -> PullError {
+    fn refusal(&self, refused: Refused, wait: Wait) -> PullError {
         let output = Arc::clone(&self.shared.name);
         let waited_long = match wait {
             Wait::Forever => true,
@@ -270,7 +270,6 @@ impl Iterator for Frames<'_> {
     }
 }
 
-#[expect(clippy::into_iter_without_iter, reason = "the method is `frames`, because an output holds no collection")]
 impl<'a> IntoIterator for &'a AppOutput {
     type Item = Result<PulledFrame, PullError>;
     type IntoIter = Frames<'a>;

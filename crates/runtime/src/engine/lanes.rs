@@ -97,6 +97,9 @@ impl LaneAssembly<'_> {
         let own = &plan.units[unit];
         let group = own.handlers.first().and_then(|at| plan.handlers[*at].group);
         self.made.watched_at[unit] = self.made.watched.len();
+        if !plan.lanes[lane].device {
+            node.stats().set_in_host_lane();
+        }
         self.made.watched.push(WatchedNode {
             names: own.handlers.iter().map(|at| plan.handlers[*at].name.clone()).collect(),
             between: own.handlers.iter().map(|at| plan.handlers[*at].is_between_ends()).collect(),

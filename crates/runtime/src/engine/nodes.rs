@@ -199,7 +199,7 @@ fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node 
     let live = entry.live.under(settings) && !options.nominal_time;
     let clock = if live { Clock::arrivals(rate) } else { Clock::free(rate) };
     let clock = options.pace.map_or(clock.clone(), |pace| clock.pace(pace));
-    let mut node = node.clock(clock).limit(options.frames).stopper(shared.stop.clone());
+    let mut node = node.clock(clock).limit(options.frames).pausing(shared.stop.sources_pause());
     if options.nominal_time {
         node = node.nominal();
     }

@@ -14,6 +14,9 @@ pub struct Stopper {
     finishing: Arc<AtomicBool>,
     intended: Arc<AtomicBool>,
     handing_over: Arc<AtomicBool>,
+    /// Whether sources pause: the run is finishing, or another engine continues it. One flag, because every source reads
+    /// it for every frame.
+    sources_pause: Arc<AtomicBool>,
     /// The signals of the lanes of the current engine.
     signals: Arc<Mutex<Arc<[WakeSignal]>>>,
 }
@@ -36,6 +39,7 @@ impl Stopper {
     /// Ends the sources; frames in flight still arrive.
     pub fn finish(&self) {
         self.finishing.store(true, Ordering::Release);
+        self.sources_pause.store(true, Ordering::Release);
         self.wake_all();
     }
 
@@ -51,6 +55,7 @@ impl Stopper {
     /// Pauses the sources, so that the engine ends between two frames and another engine can continue the run.
     pub(super) fn begin_hand_over(&self) {
         self.handing_over.store(true, Ordering::Release);
+        self.sources_pause.store(true, Ordering::Release);
         self.wake_all();
     }
 
@@ -59,10 +64,19 @@ impl Stopper {
         self.handing_over.load(Ordering::Acquire)
     }
 
+    /// The flag that makes sources pause.
+    pub(super) fn sources_pause(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.sources_pause)
+    }
+
     /// From now on, wakes these lanes.
     pub(super) fn serve(&self, signals: Arc<[WakeSignal]>) {
         *self.signals.lock().unwrap_or_else(PoisonError::into_inner) = signals;
         self.handing_over.store(false, Ordering::Release);
+        self.sources_pause.store(false, Ordering::Release);
+        if self.finishing.load(Ordering::Acquire) {
+            self.sources_pause.store(true, Ordering::Release);
+        }
         if self.is_ending() {
             self.wake_all();
         }

@@ -28,6 +28,8 @@ pub struct LaneContext {
     threads: usize,
     times: u32,
     device_context: Option<DeviceContext>,
+    /// Whether the lane had a device and lost it.
+    left_device: bool,
     listener: Option<Listener>,
     tally: Arc<HeapTally>,
     sink_counter: Option<Arc<SinkCounter>>,
@@ -69,6 +71,7 @@ impl LaneContext {
             threads: 1,
             times: 1,
             device_context: None,
+            left_device: false,
             listener: None,
             tally: Arc::default(),
             sink_counter: None,
@@ -107,10 +110,16 @@ impl LaneContext {
     /// Detaches a lost device.
     pub(crate) fn leave(&mut self) {
         self.device_context = None;
+        self.left_device = true;
+    }
+
+    pub(crate) fn has_left_device(&self) -> bool {
+        self.left_device
     }
 
     /// Attaches another device.
     pub(crate) fn enter(&mut self, device: Device) {
+        self.left_device = false;
         self.device_context = Some(DeviceContext { device, recording: Recording::default(), requests: Vec::new() });
     }
 

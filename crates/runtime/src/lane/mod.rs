@@ -461,8 +461,8 @@ fn fire_all(
             at = now();
         }
         let fired = node.fire(at, context);
-        if node.taken() != before && context.device_context().is_none() {
-            node.stats().took_on_host(node.taken() - before);
+        if context.has_left_device() && node.taken() != before {
+            node.stats().took_without_device(node.taken() - before);
         }
         after(at_node, node.last_number(), context);
         fresh = false;

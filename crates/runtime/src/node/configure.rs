@@ -1,11 +1,11 @@
 //! Construction of a node: its handler, links, lead, ends, delay and limits.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use vramp_plan::{OnError, Policy, Size};
 
 use crate::clock::Clock;
-use crate::engine::Stopper;
 use crate::failure::NodeMember;
 use crate::frame::{Birth, Frame};
 #[cfg(not(target_arch = "wasm32"))]
@@ -52,7 +52,7 @@ impl Node {
             planned: None,
             limit: u64::MAX,
             taken_before: 0,
-            stopper: None,
+            pauses: Arc::default(),
             delay: 0,
             shifts: false,
             every: 1,
@@ -127,10 +127,10 @@ impl Node {
         self
     }
 
-    /// Ends a source as soon as the run is ending or another engine continues it.
+    /// Ends a source as soon as this flag is set.
     #[must_use]
-    pub(crate) fn stopper(mut self, stopper: Stopper) -> Node {
-        self.stopper = Some(stopper);
+    pub(crate) fn pausing(mut self, pauses: Arc<AtomicBool>) -> Node {
+        self.pauses = pauses;
         self
     }
 

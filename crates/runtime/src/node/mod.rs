@@ -41,12 +41,12 @@ mod source;
 pub(crate) mod succession;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use vramp_plan::{OnError, PlannedMemory, Size};
 
 use crate::clock::Clock;
-use crate::engine::Stopper;
 use crate::failure::{HandlerFailure, NodeMember, catch};
 use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
@@ -102,7 +102,8 @@ pub struct Node {
     limit: u64,
     /// Frames that this source has sent in earlier engines of the run.
     taken_before: u64,
-    stopper: Option<Stopper>,
+    /// Whether the source pauses.
+    pauses: Arc<AtomicBool>,
     delay: usize,
     /// Whether held frames leave under the number and time of the frame that pushes them out.
     shifts: bool,
@@ -267,11 +268,6 @@ impl Node {
         if self.ending {
             return self.flush();
         }
-        if self.is_gated
-            && let Some(waits) = self.wait_at_gate(since_start)
-        {
-            return waits;
-        }
         // Most nodes have one input and hold nothing: one access to their ring suffices.
         if self.is_simple && self.held.is_empty() && self.has_room() {
             return match self.inputs.take_or_look() {
@@ -286,6 +282,11 @@ impl Node {
                 }
                 None => self.finish(BEFORE_ALL),
             };
+        }
+        if self.is_gated
+            && let Some(waits) = self.wait_at_gate(since_start)
+        {
+            return waits;
         }
         let Some(lead) = self.inputs.look() else { return self.end(BEFORE_ALL) };
         let head_ns = lead.head_ns;

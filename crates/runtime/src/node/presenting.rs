@@ -41,14 +41,19 @@ impl Node {
     /// Gives the current handler the waker of the node.
     pub(super) fn give_waker(&mut self) {
         self.gate.asks = self.gate.waker.as_ref().is_some_and(|waker| self.handler.keep_waker(waker));
+        self.see_gate();
+    }
+
+    fn see_gate(&mut self) {
         self.is_gated = self.gate.asks || self.gate.presents;
+        self.is_simple &= !self.is_gated;
     }
 
     /// Lets a sink receive each frame at the frame's time.
     #[must_use]
     pub(crate) fn presenting(mut self, presents: bool) -> Node {
         self.gate.presents = presents;
-        self.is_gated = self.gate.asks || self.gate.presents;
+        self.see_gate();
         self
     }
 

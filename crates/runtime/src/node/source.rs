@@ -4,10 +4,10 @@
 //! are always the clock's. A source that has nothing to send ([`FrameHandler::is_ready`]) is not called, and the clock
 //! stands still for it.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::clock::{Paced, Tick};
-use crate::engine::Stopper;
 use crate::failure::catch;
 use crate::handler::{Flow, HandlerError, Now};
 use crate::lane::context::LaneContext;
@@ -19,8 +19,7 @@ use super::{Fired, Node};
 
 impl Node {
     pub(super) fn fire_source(&mut self, since_start: Duration, context: &mut LaneContext) -> Fired {
-        let is_called_off = |stopper: &Stopper| stopper.is_ending() || stopper.is_handing_over();
-        let done = self.counts.taken >= self.limit || self.stopper.as_ref().is_some_and(is_called_off);
+        let done = self.counts.taken >= self.limit || self.pauses.load(Ordering::Relaxed);
         if done || self.is_unwanted() {
             return self.end(self.last_ns());
         }

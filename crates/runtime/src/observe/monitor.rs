@@ -5,7 +5,7 @@
 //! Reading the clock takes about as long as passing a frame on, so a handler whose last timed call took less than 2 µs
 //! is timed in one call of sixteen. Sinks are timed in every call.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use vramp_plan::{OnError, Size};
@@ -144,8 +144,10 @@ pub struct NodeStats {
     lost: AtomicU64,
     held: AtomicU64,
     repeats: AtomicU64,
-    /// Frames that the node took while its lane had no device.
-    on_host: AtomicU64,
+    /// Frames that a node of the device lane took while its lane had no device.
+    without_device: AtomicU64,
+    /// Whether the node is in a lane of the host.
+    in_host_lane: AtomicBool,
     /// For a fused node, by member: the frames that were filtered or failed in that member.
     members: Box<[MemberStats]>,
 }
@@ -185,15 +187,21 @@ impl NodeStats {
         NodeStats { members, ..NodeStats::default() }
     }
 
-    /// Counts frames that the node took while its lane had no device.
-    pub(crate) fn took_on_host(&self, frames: u64) {
-        bump(&self.on_host, frames);
+    /// Counts frames that a node of the device lane took while its lane had no device.
+    pub(crate) fn took_without_device(&self, frames: u64) {
+        bump(&self.without_device, frames);
+    }
+
+    /// Notes that the node is in a lane of the host, where all of its frames are on the host.
+    pub(crate) fn set_in_host_lane(&self) {
+        self.in_host_lane.store(true, Ordering::Relaxed);
     }
 
     /// Frames that the node took while its lane had no device: all frames of a host lane, and the frames after a device
     /// loss in the device lane.
     pub fn on_host(&self) -> u64 {
-        self.on_host.load(Ordering::Relaxed)
+        let in_host_lane = self.in_host_lane.load(Ordering::Relaxed);
+        if in_host_lane { &self.taken } else { &self.without_device }.load(Ordering::Relaxed)
     }
 
     pub(crate) fn failed_in(&self, member: usize) {

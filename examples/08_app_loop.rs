@@ -5,7 +5,7 @@
 
 use vramp::prelude::*;
 
-fn main() -> Result<(), Error> {
+pub fn main() -> Result<(), Error> {
     let pipeline = Pipeline::parse("app name=camera size=640x480 fps=30 ! blur sigma=4 ! edges ! app name=screen");
     let running = pipeline.build()?.spawn()?;
     let (camera, screen) = (running.input("camera")?, running.output("screen")?);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use vramp::prelude::*;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = "pattern kind=ball size=640x480 ! blur sigma=1 ! text \"sigma 1\" name=label ! null";
     let options = RunOptions::new().pace(Rate::new(60, 1).expect("60 is a rate"));
     let running = Pipeline::parse(text).options(options).build()?.spawn()?;

@@ -1,5 +1,10 @@
-//! The lessons run on any adapter: those about tensors without arguments, and lesson 2 as the whole program.
+//! The lessons run on any adapter: those about tensors and programs without arguments, and lesson 2 as the whole
+//! program.
 
+#[path = "../examples/08_app_loop.rs"]
+mod app_loop;
+#[path = "../examples/09_live.rs"]
+mod live;
 #[path = "../examples/05_multimodal.rs"]
 mod multimodal;
 #[path = "../examples/06_own_gpu_code.rs"]
@@ -20,6 +25,16 @@ fn texts_find_their_pictures_without_a_read_in_between() {
 #[test]
 fn a_render_pass_of_ones_own_stands_between_ops_without_a_read() {
     own_gpu_code::main().expect("lesson 6 runs");
+}
+
+#[test]
+fn frames_of_a_program_are_pushed_and_pulled() {
+    app_loop::main().expect("lesson 8 runs");
+}
+
+#[test]
+fn settings_change_while_a_pipeline_runs() {
+    live::main().expect("lesson 9 runs");
 }
 
 /// Lesson 2 with arguments is the whole program.

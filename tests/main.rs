@@ -30,6 +30,7 @@ mod snapshot;
 mod soak;
 mod tensor_frames;
 mod tidy;
+mod times;
 mod trace;
 mod twins;
 mod variants;

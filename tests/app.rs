@@ -234,6 +234,37 @@ fn a_pipeline_that_is_dropped_ends_its_ends() {
     assert_eq!(frame.bytes().len(), 1024, "a frame outlives its pipeline");
 }
 
+/// A program may share a running pipeline and its ends among threads.
+fn is_shared<T: Send + Sync>() {}
+
+#[test]
+fn frames_are_conserved_when_a_run_is_closed_or_stopped_at_any_time() {
+    is_shared::<(Running, AppInput, AppOutput, Controls)>();
+    for round in 0..60_u64 {
+        let mut random = Random(round);
+        let running = built("app name=in size=1x1 ! identity ! app name=out hold=4").spawn().unwrap();
+        let (input, output) = (running.input("in").unwrap(), running.output("out").unwrap());
+        let threads = 1 + random.below(4);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| while input.push(&[7; 4]).is_ok() {});
+                scope.spawn(|| while let Ok(Some(_)) = output.pull() {});
+            }
+            std::thread::sleep(Duration::from_micros(random.below(3_000)));
+            match random.below(3) {
+                0 => input.close(),
+                1 => running.stop(),
+                _ => running.finish(),
+            }
+        });
+        let report = running.wait().unwrap();
+        let (pushed, out) = (input.counts(), output.counts());
+        assert_eq!(pushed.pushed, pushed.taken + pushed.dropped, "{round}: nothing stays queued");
+        assert_eq!((report.frames_in, out.arrived), (pushed.taken, out.pulled + out.dropped + out.queued), "{round}");
+        assert_eq!((report.frames_out, report.memory.leaked), (out.arrived, 0), "{round}");
+    }
+}
+
 #[test]
 fn frames_are_conserved_whatever_the_threads_do() {
     // Frames of one pixel, which carries the number of the thread and a count, so that order can be checked.
@@ -248,7 +279,8 @@ fn frames_are_conserved_whatever_the_threads_do() {
                 let input = &input;
                 move || {
                     let mut random = Random(seed + thread);
-                    for number in 0..each {
+                    let mut number = 0;
+                    while number < each {
                         let pixel = (thread as u32) << 24 | number as u32;
                         let bytes = pixel.to_le_bytes();
                         let sent = match random.below(3) {
@@ -257,7 +289,8 @@ fn frames_are_conserved_whatever_the_threads_do() {
                             _ => input.push(&bytes),
                         };
                         match sent {
-                            Ok(()) | Err(PushError::WouldBlock { .. } | PushError::Timeout { .. }) => {}
+                            Ok(()) => number += 1,
+                            Err(PushError::WouldBlock { .. } | PushError::Timeout { .. }) => {}
                             Err(error) => panic!("{error}"),
                         }
                     }
@@ -316,6 +349,7 @@ fn frames_are_conserved_whatever_the_threads_do() {
         assert_eq!((out.arrived, out.queued), (out.pulled + out.dropped, 0));
         assert_eq!(out.pulled, pulled.load(Ordering::Relaxed));
         assert!(live || pushed.dropped == 0);
+        assert_eq!(pushed.pushed, 200_000);
         assert_eq!((report.memory.leaked, report.in_flight), (0, 0), "{:?}", report.memory.leaks);
         assert!(report.memory.misses < 64, "memory is flat: {:?}", report.memory);
     }

@@ -187,3 +187,51 @@ fn a_handler_that_leaves_the_graph_is_stopped_and_its_file_is_whole() {
     assert_eq!(Some(report.frames_in), frames, "the file has every frame up to the change");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_replacement_hides_nothing_from_the_report() {
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let running = spawned("pattern size=32x24 frames=400 ! blur ! tally ! note", &registry, Space::Gpu);
+    wait_for(&notes, 50);
+    let applied = running.controls().apply(&checked("pattern size=32x24 frames=400 ! blur ! note", &registry)).unwrap();
+    assert!(matches!(applied, Applied::Replaced));
+    let report = running.wait().unwrap();
+    assert_eq!((report.frames_in, report.frames_out), (400, 400));
+    assert!(report.placement.cpu_handlers == 1 && report.placement.cpu_frames >= 50, "{:?}", report.placement);
+    assert_eq!(report.between_on_cpu().collect::<Vec<_>>(), ["tally0"], "handlers of the first graph count");
+}
+
+#[test]
+fn handlers_that_do_not_fit_the_new_graph_are_made_anew_and_edits_that_cannot_start_are_refused() {
+    let folder = std::env::temp_dir().join(format!("vramp-replace-start-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (path, other) = (folder.join("a.y4m"), folder.join("b.y4m"));
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let text = |middle: &str, name: &str, path: &std::path::Path| {
+        format!("pattern size=32x24 fps=20 ! tally ! note; tally0. {middle}! y4m name={name} path={}", path.display())
+    };
+    let running = spawned(&text("", "file", &path), &registry, Space::Cpu);
+    wait_for(&notes, 20);
+    let apply = |text: &str| running.controls().apply(&checked(text, &registry));
+    let refused = apply(&text("", "file", &folder.join("missing/x.y4m"))).unwrap_err().to_string();
+    assert!(refused.contains("missing"), "{refused}");
+    let refused = apply(&text("! resize size=16x16 ", "file", &path)).unwrap_err().to_string();
+    assert!(refused.contains("which this run has written"), "{refused}");
+    assert!(matches!(apply(&text("! resize size=16x16 ", "file", &other)), Ok(Applied::Replaced)));
+    let arrived = notes.lock().unwrap().len();
+    wait_for(&notes, arrived + 20);
+    let renamed = "pattern size=32x24 fps=40 name=second ! tally ! note".to_owned();
+    assert!(matches!(apply(&renamed), Ok(Applied::Replaced)));
+    let arrived = notes.lock().unwrap().len();
+    wait_for(&notes, arrived + 20);
+    running.finish();
+    running.wait().unwrap();
+    let notes = notes.lock().unwrap();
+    assert!(notes.iter().enumerate().all(|(at, note)| note.0 == at as u64), "numbers go on after another source");
+    let steps: Vec<i64> = notes.windows(2).map(|pair| (pair[1].1 - pair[0].1) / 1_000_000).collect();
+    assert!(steps.iter().all(|ms| [25, 50].contains(ms)) && steps.is_sorted_by(|a, b| a >= b), "{steps:?}");
+    assert!(path.exists() && other.exists());
+    std::fs::remove_dir_all(folder).unwrap();
+}

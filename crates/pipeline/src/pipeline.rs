@@ -119,6 +119,7 @@ impl Pipeline {
     /// ```
     pub fn spawn(mut self) -> Result<Running, Error> {
         let engine = self.unused()?;
+        engine.announce_run();
         let (longest, access, followed) = (self.longest, self.access, self.followed);
         let (controls, watch) = (access.controls(), access.watch());
         Running::start(access, move || replace::run(engine, followed, &controls, &watch, longest))
@@ -138,7 +139,7 @@ impl Pipeline {
     }
 
     /// Runs everything that can run now, on the caller's thread. This is for programs with their own loop, such as a
-    /// window, a game or a test. The first step starts every handler. After an error or [`Stopper::stop`], every step
+    /// window, a game or a test. The first step starts every handler. After an error or [`Stopper::stop`](vramp_runtime::Stopper::stop), every step
     /// returns [`Step::Over`]. After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once
     /// the frames in flight have arrived.
     ///

@@ -83,7 +83,8 @@ impl Running {
         self.watch().progress(self.started.elapsed())
     }
 
-    /// Ends the sources; frames in flight still arrive.
+    /// Ends the sources; frames in flight still arrive. Frames that wait in an `app` source are dropped and counted; to
+    /// let them arrive, close the input instead.
     pub fn finish(&self) {
         self.stopper().finish();
     }

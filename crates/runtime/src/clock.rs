@@ -41,6 +41,8 @@ pub struct Clock {
     pace: Option<Pace>,
     /// Whether frames have the times at which they arrive.
     arrivals: bool,
+    /// A frame number and its time, from which the times of later frames are counted.
+    origin: (u64, i64),
 }
 
 /// A rate at which frames are due at most.
@@ -54,7 +56,7 @@ struct Pace {
 impl Clock {
     /// A clock by which a frame is always due. Frames carry the times of `rate` but come as fast as they are consumed.
     pub fn free(rate: Rate) -> Clock {
-        Clock { rate, next: 0, before_ns: None, pace: None, arrivals: false }
+        Clock { rate, next: 0, before_ns: None, pace: None, arrivals: false, origin: (0, 0) }
     }
 
     /// A clock for live sources: a frame is due when it arrives, and carries the time of its arrival. `rate` is the
@@ -68,6 +70,25 @@ impl Clock {
     #[must_use]
     pub fn pace(self, rate: Rate) -> Clock {
         Clock { pace: Some(Pace { rate, late: Duration::ZERO }), ..self }
+    }
+
+    /// Continues after the last frame of another clock, at this clock's rate.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn continue_after(&mut self, other: &Clock) {
+        (self.next, self.before_ns) = (other.next, other.before_ns);
+        self.pace = other.pace.or(self.pace);
+        self.origin = if self.rate == other.rate {
+            other.origin
+        } else {
+            let period_ns = Clock::pts_ns(self.rate, 1);
+            (other.next, other.before_ns.map_or(0, |before| before.saturating_add(period_ns)))
+        };
+    }
+
+    /// The number of the next frame.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
     }
 
     /// The time of a frame: its number divided by the rate, rounded down to a nanosecond.
@@ -96,7 +117,8 @@ impl Clock {
         let pts_ns = if self.arrivals {
             i64::try_from(since_start.as_nanos()).unwrap_or(i64::MAX)
         } else {
-            Clock::pts_ns(self.rate, number)
+            let (first, first_ns) = self.origin;
+            first_ns.saturating_add(Clock::pts_ns(self.rate, number.saturating_sub(first)))
         };
         // The source may have given the previous frame a later time.
         let pts_ns = self.before_ns.map_or(pts_ns, |before| pts_ns.max(before.saturating_add(1)));

@@ -297,6 +297,9 @@ pub trait FrameHandler: Send {
     }
 }
 
+/// The largest time of a frame, about 146 years.
+pub(crate) const MOST_NS: i64 = i64::MAX / 2;
+
 /// One call of a frame handler: its inputs, its outputs and the lane it runs on.
 #[derive(Debug)]
 pub struct Call<'a> {
@@ -322,7 +325,8 @@ impl Call<'_> {
     /// Gives the frame of a source this presentation time instead of the clock's. Times must grow from frame to frame.
     /// Has no effect in other handlers: their frames have the time of the lead's frame.
     pub fn stamp(&mut self, pts_ns: i64) {
-        self.stamped_ns = Some(pts_ns);
+        // Within a century of the start, so that differences of times cannot overflow.
+        self.stamped_ns = Some(pts_ns.clamp(-MOST_NS, MOST_NS));
     }
 
     /// Whether the pipeline is ending. A source that waits for something outside, such as a pipe, polls this method

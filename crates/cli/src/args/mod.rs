@@ -335,7 +335,7 @@ pub(crate) struct PlanArgs {
     pub(crate) flags: SharedFlags,
 }
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct RunArgs {
     /// The pipeline: text, a file (*.toml is TOML, any other file is text), or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]

@@ -3,7 +3,6 @@
 //! Edits of settings that can change during a run are set; any other edit replaces the graph between two frames. A file
 //! that is empty or wrong is reported, and the run goes on as before.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +13,8 @@ use vramp::runtime::Registry;
 use vramp::{Applied, Controls};
 
 use super::live::{Live, Message};
+use super::own_files;
+use crate::args::RunArgs;
 use crate::failure::CliError;
 use crate::input::CheckedPipeline;
 
@@ -33,16 +34,15 @@ impl Drop for FollowedPipeline {
 impl FollowedPipeline {
     /// Follows the file of this pipeline, whose text was `text` when the run began. `None` if the pipeline is not in a file, or if no thread can be started.
     pub(super) fn begin(
-        pipeline: &OsStr,
+        args: &RunArgs,
         text: &str,
         registry: &Registry,
         controls: Controls,
         live: &Live,
     ) -> Option<FollowedPipeline> {
-        let path = CheckedPipeline::file_of(pipeline)?;
+        let path = CheckedPipeline::file_of(&args.pipeline)?;
         let (ended, text) = (Arc::new(AtomicBool::new(false)), text.as_bytes().to_vec());
-        let (stop, registry, live, pipeline) =
-            (Arc::clone(&ended), registry.clone(), live.clone(), pipeline.to_owned());
+        let (stop, registry, live, args) = (Arc::clone(&ended), registry.clone(), live.clone(), args.clone());
         let follow = move || {
             let mut saves = Saves::new(&path);
             let mut known = Some(text);
@@ -51,7 +51,7 @@ impl FollowedPipeline {
                     let text = std::fs::read(&path).ok();
                     if text.is_some() && text != known {
                         known = text;
-                        if let Some(message) = apply(&pipeline, &path, &registry, &controls) {
+                        if let Some(message) = apply(&args, &path, &registry, &controls) {
                             live.tell(message);
                         }
                     }
@@ -65,12 +65,14 @@ impl FollowedPipeline {
 }
 
 /// Applies the file to the run; returns what to tell the user.
-fn apply(pipeline: &OsStr, path: &Path, registry: &Registry, controls: &Controls) -> Option<Message> {
+fn apply(args: &RunArgs, path: &Path, registry: &Registry, controls: &Controls) -> Option<Message> {
     let shown = path.display();
     let refused = |problem: String| {
         Some(Message::Warning(format!("{shown} cannot be used, so the run continues as before: {problem}")))
     };
-    let checked = match CheckedPipeline::read(pipeline, registry) {
+    // The same checks of files and standard streams as at the start of the run.
+    let read = CheckedPipeline::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files));
+    let checked = match read {
         Ok(checked) => checked,
         Err(CliError::Mistakes(mistakes)) => return refused(mistakes.to_string()),
         Err(error) => return refused(error.words().unwrap_or_else(|| "it cannot be read".to_owned())),

@@ -90,7 +90,7 @@ fn play(
     let _serving = control.map(|control| control.serve(&pipeline, move |line| printer.print(line))).transpose()?;
     let _followed = match streams.reader() {
         _ if !args.watch => None,
-        None => FollowedPipeline::begin(&args.pipeline, written.text(), registry, pipeline.controls(), &live),
+        None => FollowedPipeline::begin(args, written.text(), registry, pipeline.controls(), &live),
         Some(reader) => {
             // Checking an edited file would probe standard input once more.
             live.tell(Message::Note(format!(

@@ -46,6 +46,8 @@ pub enum PushError {
     NotAFrame { input: Arc<str>, size: Size, format: Format, needed: u64, given: u64 },
     #[error("{input}: the time {pts_ns} ns is not later than {before_ns} ns of the previous frame")]
     Backwards { input: Arc<str>, pts_ns: i64, before_ns: i64 },
+    #[error("{input}: the time {pts_ns} ns is more than a century from the start of the run")]
+    TooFar { input: Arc<str>, pts_ns: i64 },
     #[error("{input}: either all frames have times of their own, or none")]
     MixedTimes { input: Arc<str> },
     #[error("{input} takes frames on the {expected}; set `space={given}` to push frames on the {given}")]
@@ -99,6 +101,8 @@ struct InputShared {
     last_ns: AtomicI64,
 }
 
+/// The largest own time of a frame, about 146 years.
+const MOST_NS: i64 = i64::MAX / 2;
 /// No frame has been pushed.
 const NO_FRAME: i64 = i64::MIN;
 /// The frames have the clock's times.
@@ -409,6 +413,9 @@ impl InputShared {
         let last_ns = match pushed.pts_ns {
             None if before_ns > OF_CLOCK => Err(PushError::MixedTimes { input: self.name() }),
             Some(_) if before_ns == OF_CLOCK => Err(PushError::MixedTimes { input: self.name() }),
+            Some(pts_ns) if pts_ns.unsigned_abs() > MOST_NS.unsigned_abs() => {
+                Err(PushError::TooFar { input: self.name(), pts_ns })
+            }
             Some(pts_ns) if pts_ns <= before_ns => Err(PushError::Backwards { input: self.name(), pts_ns, before_ns }),
             time => Ok(time.unwrap_or(OF_CLOCK)),
         };

@@ -28,6 +28,9 @@ use sync::Until;
 /// How long a thread waits for a pipeline that has not started.
 const START: Duration = Duration::from_secs(2);
 
+/// Interval at which a waiting thread looks whether the pipeline has started.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// Whether a wait of this length shows that the pipeline was not started. After a shorter wait, the pipeline's threads
 /// may be about to start.
 fn outlasts_start(wait: Wait) -> bool {
@@ -38,16 +41,23 @@ fn outlasts_start(wait: Wait) -> bool {
     }
 }
 
-/// The end of a wait of this thread; `None` if this thread steps the pipeline and so must not wait.
+/// The end of a wait of this thread; `None` if this thread steps the pipeline and so must not wait. Waits for a pipeline
+/// that has not started, but no longer than [`START`].
 fn until(wait: Wait, waker: &Waker) -> Option<Until> {
     let time = match wait {
         Wait::Forever => None,
         Wait::For(time) => Some(time),
         Wait::Never => return None,
     };
-    match waker.driven() {
-        Driven::ByThisThread => None,
-        Driven::NotYet => Some(Until::after(Some(time.map_or(START, |time| time.min(START))))),
-        Driven::ByOtherThreads => Some(Until::after(time)),
+    let whole = Until::after(time);
+    if waker.driven() == Driven::NotYet {
+        let start = Until::after(Some(START));
+        while waker.driven() == Driven::NotYet && !whole.is_past() {
+            if start.is_past() {
+                return Some(start);
+            }
+            std::thread::sleep(LOOK);
+        }
     }
+    (waker.driven() != Driven::ByThisThread).then_some(whole)
 }

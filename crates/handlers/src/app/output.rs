@@ -157,25 +157,33 @@ impl AppOutput {
 
     fn receive(&self, newest: bool, wait: Wait) -> Result<Option<PulledFrame>, PullError> {
         let shared = &self.shared;
-        // The program cannot drop a frame while all of its threads wait here, so that an unlimited wait has a limit.
-        let patient = match wait {
-            Wait::Forever => Wait::For(PATIENCE),
-            wait => wait,
-        };
+        // The program cannot drop a frame while all of its threads wait here, so every wait looks at that from time to
+        // time.
+        let mut left = wait;
         loop {
-            let waits = || match shared.waker.get().map(|waker| until(patient, waker)) {
+            let turn = match left {
+                Wait::Forever => Wait::For(PATIENCE),
+                Wait::For(time) => Wait::For(time.min(PATIENCE)),
+                Wait::Never => Wait::Never,
+            };
+            let waits = || match shared.waker.get().map(|waker| until(turn, waker)) {
                 Some(Some(until)) => Ok(until),
                 _ => Err(Refused::WouldBlock),
             };
-            match shared.queue.receive(newest, waits) {
+            let refused = match shared.queue.receive(newest, waits) {
                 Ok((frame, wakes)) => {
                     shared.wake(wakes);
                     let Some(frame) = frame else { return Ok(None) };
                     return Ok(Some(PulledFrame { frame: Some(frame), from: Arc::clone(shared) }));
                 }
-                Err(Refused::Late) if shared.is_running() && wait == Wait::Forever && !self.is_held_up() => {}
-                Err(refused) => return Err(self.refusal(refused, wait)),
-            }
+                Err(refused) => refused,
+            };
+            let goes_on = matches!(refused, Refused::Late) && shared.is_running() && !self.is_held_up();
+            left = match left {
+                Wait::Forever if goes_on => Wait::Forever,
+                Wait::For(time) if goes_on && time > PATIENCE => Wait::For(time - PATIENCE),
+                _ => return Err(self.refusal(refused, left)),
+            };
         }
     }
 

@@ -141,8 +141,14 @@ impl Controls {
         &self,
         changes: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Change, SetError> {
-        let state = self.state();
-        let _turn = state.turn();
+        let mut state = self.state();
+        let mut turn = state.turn();
+        // Another graph may have continued the run while this thread waited for its turn.
+        while !Arc::ptr_eq(&state, &self.state()) {
+            drop(turn);
+            state = self.state();
+            turn = state.turn();
+        }
         let before = state.graph().clone();
         let mut wanted = WantedChanges::of(&before);
         for (name, value) in changes {

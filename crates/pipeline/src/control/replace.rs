@@ -2,8 +2,10 @@
 //!
 //! [`Controls::apply`] compares a new graph with the current one. If only settings differ that can change during a run,
 //! they are set. Otherwise the new graph is planned and its engine is built while the old engine runs; then the run
-//! continues with the new engine between two frames. Handlers of whole frames that have the same name, kind, space and
-//! settings in both graphs keep their state, and sources of the same name and kind continue their streams.
+//! continues with the new engine between two frames. Handlers of whole frames that have the same name, kind, space,
+//! settings and inputs in both graphs keep their state, except the frames that `delay` holds. Sources of the same name and
+//! kind continue their streams, and other sources continue the numbers and times. Values that were set during the run are
+//! those of the new graph afterwards.
 //!
 //! Invariants: a graph that cannot be planned or built disturbs nothing. No frame is lost. Only one replacement is under
 //! way at a time.
@@ -12,8 +14,8 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use vramp_plan::catalog::{Liveness, Value};
-use vramp_plan::{Graph, Handler, Plan};
+use vramp_plan::catalog::{Liveness, PathUse, Value, ValueType};
+use vramp_plan::{Content, Graph, Handler, Plan, Space};
 use vramp_runtime::engine::Engine;
 use vramp_runtime::{PrepareError, Report, RunError, RunEvent, RunOutcome, Stopper, Watch};
 
@@ -43,6 +45,8 @@ pub enum ApplyError {
     Graph(Box<Error>),
     #[error("another graph is being put in place; try again")]
     Busy,
+    #[error("{handler} would replace `{path}`, which this run has written; give it another path")]
+    Overwrites { handler: String, path: String },
     #[error("{handler} hands frames to the program, so the graph stays as it is; stop the run and build it again")]
     HasEnds { handler: String },
     #[error("the graph of a pipeline can be replaced only while it runs on threads (`run`, `spawn`)")]
@@ -98,8 +102,7 @@ impl Controls {
     /// Makes the run continue with this graph, which must have been checked with the registry of the pipeline. Waits
     /// until the new graph is in place.
     pub fn apply(&self, graph: &Graph) -> Result<Applied, ApplyError> {
-        let state = self.state();
-        let current = state.graph().clone();
+        let current = self.state().graph().clone();
         if let Some(changes) = setting_changes(&current, graph) {
             if changes.is_empty() {
                 return Ok(Applied::Nothing);
@@ -112,7 +115,7 @@ impl Controls {
 
     fn replace(&self, current: &Graph, graph: &Graph) -> Result<(), ApplyError> {
         let state = self.state();
-        let _turn = state.turn();
+        let turn = state.turn();
         let Replacing { builder, plan, next, running } = &state.replacing;
         let (stopper, watch) =
             running.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(ApplyError::NotRunning)?;
@@ -120,23 +123,29 @@ impl Controls {
         if let Some(handler) = graph.handlers().iter().chain(current.handlers()).find(app) {
             return Err(ApplyError::HasEnds { handler: handler.name.clone() });
         }
+        if next.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Err(ApplyError::Busy);
+        }
         let (new_plan, mut built) = builder.successor(graph, watch.device(), &stopper)?;
         let is_same_kind = |handler: &&Handler| {
             current.handlers().iter().any(|own| own.name == handler.name && own.entry == handler.entry)
         };
-        let space = |plan: &Plan, name: &str| plan.handlers.iter().find(|own| own.name == name).map(|own| own.space);
         let is_same = |handler: &&Handler| {
             let same = |own: &Handler| own.name == handler.name && own.settings == handler.settings;
-            current.handlers().iter().any(same) && space(plan, &handler.name) == space(&new_plan, &handler.name)
+            current.handlers().iter().any(same) && surroundings(plan, handler) == surroundings(&new_plan, handler)
         };
         let named = |handler: &Handler| handler.name.clone();
         let same_kind = || graph.handlers().iter().filter(is_same_kind);
         let sources = same_kind().filter(|handler| handler.entry.inputs.is_empty()).map(named).collect();
-        let same = same_kind().filter(is_same).map(named).collect();
+        let same: Vec<String> = same_kind().filter(is_same).map(named).collect();
+        refuse_overwriting(current, graph, &same)?;
+        // A handler that cannot start, for example for lack of a folder, leaves the run as it is.
+        built.engine.start_new(&same).map_err(Error::from)?;
         built.controls.share_run(&state.replacing);
         let successor = Box::new(Successor { built, same, sources });
         *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
         stopper.hand_over();
+        drop(turn);
         self.wait_for(&state, &stopper)
     }
 
@@ -144,11 +153,12 @@ impl Controls {
     fn wait_for(&self, before: &Arc<super::ControlState>, stopper: &Stopper) -> Result<(), ApplyError> {
         const LOOK: Duration = Duration::from_millis(2);
         loop {
-            if !Arc::ptr_eq(&self.state(), before) || stopper.is_ending() {
+            if !Arc::ptr_eq(&self.state(), before) {
                 return Ok(());
             }
-            let running = before.replacing.running.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-            if !running {
+            let Replacing { next, running, .. } = &before.replacing;
+            if stopper.is_ending() || running.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+                drop(next.lock().unwrap_or_else(PoisonError::into_inner).take());
                 return Err(ApplyError::NotRunning);
             }
             std::thread::sleep(LOOK);
@@ -175,6 +185,28 @@ impl Controls {
         };
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(own);
     }
+}
+
+/// Where a handler runs, and the content of its inputs.
+fn surroundings(plan: &Plan, handler: &Handler) -> Option<(Space, Vec<(&'static str, Content)>)> {
+    let at = plan.handlers.iter().position(|own| own.name == handler.name)?;
+    let inputs = plan.links.iter().filter(|link| link.to.handler == at);
+    Some((plan.handlers[at].space, inputs.map(|link| (link.to.port, link.content.clone())).collect()))
+}
+
+/// Refuses a new sink that would write a file which this run has already written.
+fn refuse_overwriting(current: &Graph, graph: &Graph, same: &[String]) -> Result<(), ApplyError> {
+    let written = |handler: &Handler| {
+        let paths = handler.entry.settings.iter().filter(|own| own.value == ValueType::Path(PathUse::Write));
+        paths.filter_map(|own| handler.settings.text(own.name).map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let before: Vec<String> = current.handlers().iter().flat_map(written).collect();
+    for handler in graph.handlers().iter().filter(|handler| !same.contains(&handler.name)) {
+        if let Some(path) = written(handler).into_iter().find(|path| path != "-" && before.contains(path)) {
+            return Err(ApplyError::Overwrites { handler: handler.name.clone(), path });
+        }
+    }
+    Ok(())
 }
 
 /// The settings that differ, if the graphs differ in nothing else and each of them can change during a run.
@@ -215,7 +247,11 @@ pub(crate) fn run(
     longest: Option<Duration>,
 ) -> Result<RunOutcome, PrepareError> {
     let Replacing { next, running, .. } = controls.state().replacing.clone();
-    let publish = |run: Option<(Stopper, Watch)>| *running.lock().unwrap_or_else(PoisonError::into_inner) = run;
+    let publish = |run: Option<(Stopper, Watch)>| {
+        *running.lock().unwrap_or_else(PoisonError::into_inner) = run;
+        // A successor that came too late is dropped: it holds controls, which hold this slot.
+        drop(next.lock().unwrap_or_else(PoisonError::into_inner).take());
+    };
     publish(Some((engine.stopper(), watch.clone())));
     let mut so_far: Option<Report> = None;
     loop {
@@ -237,7 +273,7 @@ pub(crate) fn run(
             same,
             sources,
         } = *successor;
-        new.succeed(&mut kept, &same, &sources);
+        let taken = new.succeed(&mut kept, &same, &sources);
         if let Err(failure) = kept.stop_rest() {
             outcome.error = Some(RunError::Failed(failure));
             publish(None);
@@ -246,7 +282,7 @@ pub(crate) fn run(
         watch.follow(&new.watch());
         let (handlers, frames) = (new_controls.state().graph().handlers().len(), outcome.report.frames_in);
         controls.succeed(&new_controls);
-        controls.report(&RunEvent::GraphReplaced { handlers, kept: same.len(), frames });
+        controls.report(&RunEvent::GraphReplaced { handlers, kept: taken, frames });
         so_far = Some(outcome.report);
         (engine, followed) = (new, files);
     }

@@ -54,7 +54,7 @@ impl WatchedEngine {
             let (queued, dropped) = counts.fold((0, 0), |(queued, dropped), ring| {
                 (queued + ring.queued, dropped + ring.dropped.iter().sum::<u64>())
             });
-            trace.look(now, at, queued, dropped);
+            trace.look(now, self.first_traced + at, queued, dropped);
         }
     }
 

@@ -89,9 +89,8 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
             rings: link.rings.iter().map(|ring| rings[*ring].clone()).collect(),
         })
         .collect();
-    if let Some(trace) = &parts.trace {
-        trace.watch(links.iter().map(|link| format!("{} -> {}", link.from, link.to)).collect());
-    }
+    let names = || links.iter().map(|link| format!("{} -> {}", link.from, link.to)).collect();
+    let first_traced = parts.trace.as_ref().map_or(0, |trace| trace.watch(names()));
     let watched = WatchedEngine {
         nodes: lanes.watched,
         links,
@@ -105,6 +104,7 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         lent_before: lent_before.into_iter().map(|row| row.tag).collect(),
         planned: shared.needed,
         trace: parts.trace.clone(),
+        first_traced,
         segments: lanes.timed,
     };
     Ok(Engine {

@@ -157,6 +157,12 @@ impl Engine {
         self.stop.clone()
     }
 
+    /// Announces that [`Engine::run`] will be called, so that other threads may wait for frames.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn announce_run(&self) {
+        self.driver.run_on_threads();
+    }
+
     /// The handles that handlers have published.
     pub fn handles(&self) -> &Handles {
         &self.handles

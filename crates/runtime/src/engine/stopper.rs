@@ -4,7 +4,7 @@
 //! A stopper outlives an engine that is replaced by another ([`super::succession`]): it then stops the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::link::wake_signal::WakeSignal;
 
@@ -38,8 +38,11 @@ impl Stopper {
 
     /// Ends the sources; frames in flight still arrive.
     pub fn finish(&self) {
+        // Under the lock, so that a succeeding engine cannot clear the pause in between.
+        let signals = self.signals();
         self.finishing.store(true, Ordering::Release);
         self.sources_pause.store(true, Ordering::Release);
+        drop(signals);
         self.wake_all();
     }
 
@@ -70,16 +73,19 @@ impl Stopper {
     }
 
     /// From now on, wakes these lanes.
-    pub(super) fn serve(&self, signals: Arc<[WakeSignal]>) {
-        *self.signals.lock().unwrap_or_else(PoisonError::into_inner) = signals;
+    pub(super) fn serve(&self, own: Arc<[WakeSignal]>) {
+        let mut signals = self.signals();
+        *signals = own;
         self.handing_over.store(false, Ordering::Release);
-        self.sources_pause.store(false, Ordering::Release);
-        if self.finishing.load(Ordering::Acquire) {
-            self.sources_pause.store(true, Ordering::Release);
-        }
+        self.sources_pause.store(self.finishing.load(Ordering::Acquire), Ordering::Release);
+        drop(signals);
         if self.is_ending() {
             self.wake_all();
         }
+    }
+
+    fn signals(&self) -> MutexGuard<'_, Arc<[WakeSignal]>> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_intended(&self) -> bool {
@@ -87,7 +93,7 @@ impl Stopper {
     }
 
     pub(super) fn wake_all(&self) {
-        let signals = Arc::clone(&self.signals.lock().unwrap_or_else(PoisonError::into_inner));
+        let signals = Arc::clone(&self.signals());
         signals.iter().for_each(WakeSignal::notify);
     }
 }

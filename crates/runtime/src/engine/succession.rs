@@ -78,14 +78,16 @@ impl Engine {
     }
 
     /// Continues the run of another engine. `same` names the handlers that are the same in both graphs; `sources` names
-    /// the sources that continue their streams.
-    pub fn succeed(&mut self, kept: &mut Kept, same: &[String], sources: &[String]) {
+    /// the sources that continue their streams. The other sources continue the numbers and times of the source that has
+    /// come furthest, so that numbered files go on. Returns how many handlers were taken over.
+    pub fn succeed(&mut self, kept: &mut Kept, same: &[String], sources: &[String]) -> usize {
         self.begun = kept.begun;
+        let mut taken = 0;
         let is_in = |names: &[String], node: &Node| names.iter().any(|name| name == node.first_name());
+        let furthest = kept.sources.values().max_by_key(|source| source.next()).cloned();
         for node in self.lanes.iter_mut().flat_map(Lane::nodes_mut) {
-            if is_in(sources, node)
-                && let Some(position) = kept.sources.remove(node.first_name())
-            {
+            let own = kept.sources.get(node.first_name()).filter(|_| is_in(sources, node));
+            if let Some(position) = own.or(furthest.as_ref()).filter(|_| node.is_source()) {
                 node.continue_from(position);
             }
             if is_in(same, node)
@@ -93,6 +95,7 @@ impl Engine {
                 && let Some(handler) = kept.handlers.remove(node.first_name())
             {
                 node.put_handler(handler);
+                taken += 1;
             }
         }
         if let Some(watched) = Arc::get_mut(&mut self.watched) {
@@ -102,5 +105,13 @@ impl Engine {
             watched.counted_before = watched.device_history.counters();
         }
         self.stop.serve(Arc::clone(&self.signals));
+        taken
+    }
+
+    /// Starts the handlers that the engine will not take over, on this thread.
+    pub fn start_new(&mut self, same: &[String]) -> Result<(), HandlerFailure> {
+        let is_kept = |node: &Node| node.is_plain() && same.iter().any(|name| name == node.first_name());
+        let mut nodes = self.lanes.iter_mut().flat_map(Lane::nodes_mut).filter(|node| !is_kept(node));
+        nodes.try_for_each(Node::start)
     }
 }

@@ -75,6 +75,8 @@ pub(super) struct WatchedEngine {
     /// The largest memory that a plan of this graph has needed.
     pub(super) planned: Arc<Mutex<vramp_plan::PlannedMemory>>,
     pub(super) trace: Option<Trace>,
+    /// The number of the first link on the timeline.
+    pub(super) first_traced: usize,
     /// For each segment of the device lane: its first node and the device time per frame.
     pub(super) segments: Vec<(Arc<NodeStats>, Arc<Histogram>)>,
 }

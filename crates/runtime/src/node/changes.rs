@@ -135,7 +135,10 @@ impl ChangeRecord {
 
     /// Why a handler did not take the change.
     pub(crate) fn problem(&self) -> Option<String> {
-        self.lock().problem.clone()
+        let state = self.lock();
+        let is_lost = state.frame.is_none() && self.ended.load(Ordering::Acquire);
+        let lost = || "the run ended, or continued with another graph, before the change took effect".to_owned();
+        state.problem.clone().or_else(|| is_lost.then(lost))
     }
 
     fn applied(&self, frame: u64) {

@@ -339,7 +339,7 @@ impl Node {
             return Fired::Moved;
         }
         let meta = frame.meta();
-        let delta_ns = self.before_ns.map_or(0, |before| pts_ns - before);
+        let delta_ns = self.before_ns.map_or(0, |before| pts_ns.saturating_sub(before));
         self.before_ns = Some(pts_ns);
         let now = Now { number: meta.number, pts_ns, delta_ns, birth: meta.birth };
         if self.inputs.lack_one() {

@@ -13,12 +13,14 @@ use super::Node;
 pub(crate) struct KeptHandler {
     handler: Box<dyn FrameHandler>,
     frame: u64,
+    /// Slots that the node has seen, which `every` counts.
+    slots: u64,
 }
 
 /// The position of a source in its stream.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct KeptSource {
-    clock: Option<Clock>,
+    clock: Clock,
     pace: SourcePace,
     born: Option<(u64, Birth)>,
     before_ns: Option<i64>,
@@ -63,7 +65,7 @@ impl Node {
         }
         self.started = false;
         let handler = std::mem::replace(&mut self.handler, Box::new(Gone));
-        Some(KeptHandler { handler, frame: self.counts.taken })
+        Some(KeptHandler { handler, frame: self.counts.taken, slots: self.slots })
     }
 
     /// Whether the node's handler processes whole frames.
@@ -73,24 +75,33 @@ impl Node {
 
     /// Puts a started handler in place of the handler that was made for this node.
     pub(crate) fn put_handler(&mut self, kept: KeptHandler) {
-        self.handler = kept.handler;
+        (self.handler, self.slots) = (kept.handler, kept.slots);
         self.started = true;
         self.give_waker();
     }
 
     /// The position of a source.
     pub(crate) fn position(&self) -> Option<KeptSource> {
-        let clock = Some(self.clock.clone()?);
+        let clock = self.clock.clone()?;
         let (pace, born, before_ns) = (self.pace, self.born, self.before_ns);
         // What earlier engines have taken is part of the limit.
         Some(KeptSource { clock, pace, born, before_ns, taken: self.counts.taken + self.taken_before })
     }
 
-    /// Continues from the position of another source.
-    pub(crate) fn continue_from(&mut self, kept: KeptSource) {
-        (self.clock, self.pace) = (kept.clock, kept.pace);
-        (self.born, self.before_ns) = (kept.born, kept.before_ns);
-        self.limit = self.limit.saturating_sub(kept.taken.saturating_sub(self.taken_before));
+    /// Continues from the position of another source, with the numbers and times that follow.
+    pub(crate) fn continue_from(&mut self, kept: &KeptSource) {
+        if let Some(clock) = &mut self.clock {
+            clock.continue_after(&kept.clock);
+        }
+        (self.pace, self.born, self.before_ns) = (kept.pace, kept.born, kept.before_ns);
+        self.limit = self.limit.saturating_sub(kept.taken);
         self.taken_before = kept.taken;
+    }
+}
+
+impl KeptSource {
+    /// The number of the next frame.
+    pub(crate) fn next(&self) -> u64 {
+        self.clock.next()
     }
 }

@@ -1,9 +1,10 @@
 //! Joins the reports of the engines of one run, if the graph was replaced while it ran.
 //!
-//! Counts of frames and of work are sums over the whole run. Times per frame, figures of the steady state, memory, links,
-//! groups and handlers are those of the last graph, because earlier graphs may have had other ones.
+//! Counts of frames and of work are sums over the whole run, and handlers of all graphs are listed, so that a check of the
+//! report covers the whole run. A figure of the steady state is that of the graph in which it was larger. Times per frame,
+//! memory, links and groups are those of the last graph, because earlier graphs may have had other ones.
 
-use super::report::{Dropped, Report, RunCounters};
+use super::report::{Dropped, HandlerTime, PerFrame, Placement, Report, RunCounters};
 
 impl Report {
     /// The report of a run that this report began and `last` ended.
@@ -35,7 +36,18 @@ impl Report {
             stopped: self.dropped.stopped + last.dropped.stopped,
         };
         let frames = self.frames + last.frames;
+        let (steady, placement) = (self.steady.worse(&last.steady), self.placement.joined(&last.placement));
+        let mut handlers = last.handlers.clone();
+        for before in self.handlers {
+            match handlers.iter_mut().find(|own| own.name == before.name && own.space == before.space) {
+                Some(own) => own.count(&before),
+                None => handlers.push(HandlerTime { p50_us: None, ..before }),
+            }
+        }
         Report {
+            steady,
+            placement,
+            handlers,
             frames,
             fps: if last.seconds > 0.0 { frames as f64 / last.seconds } else { 0.0 },
             counters,
@@ -49,6 +61,59 @@ impl Report {
             recoveries: self.recoveries.into_iter().chain(last.recoveries).collect(),
             partial_files: self.partial_files.into_iter().chain(last.partial_files).collect(),
             ..last
+        }
+    }
+}
+
+impl HandlerTime {
+    /// Adds the frames of the same handler in an earlier graph.
+    fn count(&mut self, before: &HandlerTime) {
+        self.calls += before.calls;
+        self.cpu_calls += before.cpu_calls;
+        self.errors += before.errors;
+        self.lost += before.lost;
+        self.emitted += before.emitted;
+        self.filtered += before.filtered;
+    }
+}
+
+impl Placement {
+    fn joined(&self, last: &Placement) -> Placement {
+        Placement {
+            gpu_handlers: last.gpu_handlers,
+            cpu_handlers: self.cpu_handlers.max(last.cpu_handlers),
+            frames: self.frames + last.frames,
+            gpu_frames: self.gpu_frames + last.gpu_frames,
+            cpu_frames: self.cpu_frames + last.cpu_frames,
+            moved_frames: self.moved_frames + last.moved_frames,
+            device_losses: self.device_losses + last.device_losses,
+        }
+    }
+}
+
+impl PerFrame {
+    /// The larger of each figure. A graph that was too short to have a steady state has none.
+    fn worse(&self, last: &PerFrame) -> PerFrame {
+        if self.frames == 0 || last.frames == 0 {
+            return if self.frames == 0 { *last } else { *self };
+        }
+        let most = |one: Option<f64>, two: Option<f64>| Some(one?.max(two?));
+        PerFrame {
+            frames: self.frames + last.frames,
+            uploads: self.uploads.max(last.uploads),
+            downloads: self.downloads.max(last.downloads),
+            transfer_bytes: self.transfer_bytes.max(last.transfer_bytes),
+            dispatches: self.dispatches.max(last.dispatches),
+            passes: self.passes.max(last.passes),
+            submits: self.submits.max(last.submits),
+            bind_groups: self.bind_groups.max(last.bind_groups),
+            gpu_allocs: self.gpu_allocs.max(last.gpu_allocs),
+            heap_allocs: most(self.heap_allocs, last.heap_allocs),
+            foreign_allocs: most(self.foreign_allocs, last.foreign_allocs),
+            frame_copies: self.frame_copies.max(last.frame_copies),
+            compiles_after_first_frame: self.compiles_after_first_frame.max(last.compiles_after_first_frame),
+            replans: self.replans.max(last.replans),
+            max_in_flight: self.max_in_flight.max(last.max_in_flight),
         }
     }
 }

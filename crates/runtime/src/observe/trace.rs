@@ -116,11 +116,13 @@ impl Trace {
         track
     }
 
-    /// Sets the names of the links.
-    pub(crate) fn watch(&self, names: Vec<String>) {
+    /// Adds links by their names. Returns the number of the first of them.
+    pub(crate) fn watch(&self, names: Vec<String>) -> usize {
         let mut links = lock(&self.links);
-        links.last = vec![None; names.len()];
-        links.names = names;
+        let first = links.names.len();
+        links.last.resize(first + names.len(), None);
+        links.names.extend(names);
+        first
     }
 
     /// Samples a link, if its figures have changed.

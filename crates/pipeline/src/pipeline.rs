@@ -139,9 +139,9 @@ impl Pipeline {
     }
 
     /// Runs everything that can run now, on the caller's thread. This is for programs with their own loop, such as a
-    /// window, a game or a test. The first step starts every handler. After an error or [`Stopper::stop`](vramp_runtime::Stopper::stop), every step
-    /// returns [`Step::Over`]. After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once
-    /// the frames in flight have arrived.
+    /// window, a game or a test. The first step starts every handler. After an error or a stop, every step returns
+    /// [`Step::Over`]. After [`RunOptions::longest_ms`] the sources end, and steps return [`Step::Over`] once the frames
+    /// in flight have arrived.
     ///
     /// ```
     /// use vramp::prelude::*;

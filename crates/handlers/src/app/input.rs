@@ -239,6 +239,7 @@ impl AppInput {
 
     /// Sends a frame that is a tensor of u8 on the pipeline's device, of the shape [height, width, 4] for rgba8. Nothing
     /// is transferred or copied. The source must have `space=gpu`.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn push_tensor(&self, tensor: &vramp_tensor::Tensor) -> Result<(), PushError> {
         match tensor.as_buffer() {
             Ok(buffer) => self.push_buffer(buffer),

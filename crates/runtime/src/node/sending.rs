@@ -184,6 +184,11 @@ impl Node {
         Fired::Moved
     }
 
+    /// Tells the handler that its stream has ended.
+    pub(crate) fn announce_end(&mut self) {
+        self.handler.ended();
+    }
+
     pub(super) fn end(&mut self, end_ns: i64) -> Fired {
         self.forget_call();
         self.drop_held();

@@ -53,11 +53,6 @@ impl Node {
         &self.members[0].name
     }
 
-    /// Tells the handler that its stream has ended.
-    pub(crate) fn announce_end(&mut self) {
-        self.handler.ended();
-    }
-
     /// Takes the handler out, if it was started and processes whole frames. Fused handlers are made anew.
     pub(crate) fn take_handler(&mut self) -> Option<KeptHandler> {
         if !self.started || self.handler.parts().is_some() {

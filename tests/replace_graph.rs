@@ -175,7 +175,7 @@ fn a_handler_that_leaves_the_graph_is_stopped_and_its_file_is_whole() {
     running.controls().apply(&checked("pattern size=32x24 ! tally ! note", &registry)).unwrap();
     assert!(path.exists());
     let frames = heard.lock().unwrap().iter().find_map(|event| match event {
-        RunEvent::GraphReplaced { handlers: 3, kept: 3, frames } => Some(*frames),
+        RunEvent::GraphReplaced { handlers: 3, kept: 2, frames } => Some(*frames),
         _ => None,
     });
     let arrived = notes.lock().unwrap().len();

@@ -36,12 +36,20 @@ impl ByInput {
     }
 
     /// Interrupts the run, which must still be there.
-    fn end(mut self) -> i32 {
+    fn end(&mut self) -> i32 {
         self.input = None;
         assert!(self.child.try_wait().unwrap().is_none(), "the run goes on after the end of its input");
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+/// A test that fails leaves no run behind.
+impl Drop for ByInput {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -120,9 +128,19 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-fn listening(path: &Path) -> Child {
+/// A run that is killed with its test.
+struct Listening(Child);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn listening(path: &Path) -> Listening {
     let args = ["run", PIPELINE, "--control", path.to_str().unwrap(), "-q", "--cpu"];
-    let child = command(&args).spawn().unwrap();
+    let child = Listening(command(&args).spawn().unwrap());
     let begun = Instant::now();
     while UnixStream::connect(path).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the socket does not come");
@@ -131,10 +149,10 @@ fn listening(path: &Path) -> Child {
     child
 }
 
-fn interrupt(mut child: Child) -> i32 {
-    let pid = rustix::process::Pid::from_child(&child);
+fn interrupt(mut child: Listening) -> i32 {
+    let pid = rustix::process::Pid::from_child(&child.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    child.wait().unwrap().code().unwrap()
+    child.0.wait().unwrap().code().unwrap()
 }
 
 struct Client {

@@ -4,11 +4,14 @@
 
 /// What `hand_over.rs` finds under the names of the crate's own `sync`.
 mod sync {
+    pub(super) use loom::hint::spin_loop;
+    pub(super) use loom::sync::atomic::AtomicU32;
     pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(super) use loom::thread::yield_now;
 
     /// Yields only add interleavings with the same states.
     pub(super) const YIELDS: u32 = 0;
+    pub(super) const SPINS: u32 = 0;
 
     /// Time does not pass in a model: a wait without limit, or none.
     #[derive(Clone, Copy)]
@@ -32,7 +35,7 @@ mod sync {
     }
 }
 
-#[expect(dead_code, reason = "the model uses part of the type")]
+#[expect(dead_code, clippy::reversed_empty_ranges, reason = "the model uses part of the type, and looks once")]
 #[path = "../src/app/hand_over.rs"]
 mod hand_over;
 

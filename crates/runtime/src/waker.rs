@@ -1,5 +1,6 @@
 //! [`Waker`]: wakes a handler's lane from any thread, and knows whether a thread may wait for that lane.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
@@ -25,26 +26,26 @@ pub enum Driven {
 
 /// What runs the lanes of one engine. Clones share the answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Driver(Arc<Mutex<State>>);
+pub(crate) struct Driver(Arc<DriverState>);
 
-#[derive(Debug, Clone, Copy, Default)]
-enum State {
-    #[default]
-    NotStarted,
-    Stepped(ThreadId),
-    Threads,
+#[derive(Debug, Default)]
+struct DriverState {
+    /// Whether the lanes have threads of their own: the usual case, without a lock.
+    threads: AtomicBool,
+    /// The thread that steps the engine.
+    stepped_by: Mutex<Option<ThreadId>>,
 }
 
 impl Driver {
     /// The calling thread steps the engine.
     pub(crate) fn step_here(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::Stepped(std::thread::current().id());
+        *self.0.stepped_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current().id());
     }
 
     /// The lanes have threads of their own.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn run_on_threads(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::Threads;
+        self.0.threads.store(true, Ordering::Release);
     }
 }
 
@@ -59,10 +60,14 @@ impl Waker {
 
     /// What runs the handler's lane. A thread must not wait for a lane that the thread itself steps.
     pub fn driven(&self) -> Driven {
-        match *self.driver.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::NotStarted => Driven::NotYet,
-            State::Stepped(thread) if thread == std::thread::current().id() => Driven::ByThisThread,
-            State::Stepped(_) | State::Threads => Driven::ByOtherThreads,
+        let DriverState { threads, stepped_by } = &*self.driver.0;
+        if threads.load(Ordering::Acquire) {
+            return Driven::ByOtherThreads;
+        }
+        match *stepped_by.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Driven::NotYet,
+            Some(thread) if thread == std::thread::current().id() => Driven::ByThisThread,
+            Some(_) => Driven::ByOtherThreads,
         }
     }
 }

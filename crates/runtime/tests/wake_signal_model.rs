@@ -5,12 +5,16 @@
 mod sync {
     use std::time::Duration;
 
+    pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32};
     pub(crate) use loom::sync::{Arc, Mutex};
     pub(crate) use loom::thread::{Thread, current, yield_now};
 
     /// One covers the same states as twenty, with far fewer interleavings to try.
     pub(crate) const YIELDS: u32 = 1;
+
+    /// Looking more often only adds interleavings with the same states.
+    pub(crate) const SPINS: u32 = 0;
 
     /// Time does not pass in a model: only a notification ends the sleep.
     pub(crate) fn sleep_while(_: Duration, asleep: impl Fn() -> bool) {

@@ -7,8 +7,9 @@
 //! its capacity, except for frames that the device finished after the lane had taken them. After the end no thread waits.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
-use super::sync::{Condvar, Mutex, MutexGuard, Until, YIELDS, lock, sleep, yield_now};
+use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, SPINS, Until, YIELDS, lock, sleep, spin_loop, yield_now};
 
 /// A queue between a lane and the program. `T` is a frame with its time.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct HandOver<T> {
     state: Mutex<State<T>>,
     /// Notified when a frame arrives for the program, or when there is room for a frame of the program.
     changed: Condvar,
+    /// Counts what the lane has changed, for threads that look without the lock.
+    moves: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -70,7 +73,7 @@ impl<T> HandOver<T> {
             held: 0,
             counts: Counts::default(),
         };
-        HandOver { state: Mutex::new(state), changed: Condvar::new() }
+        HandOver { state: Mutex::new(state), changed: Condvar::new(), moves: AtomicU32::new(0) }
     }
 
     /// Puts a frame as the program. Waits for room until the time has come; with `drops`, a full queue loses its oldest
@@ -84,8 +87,9 @@ impl<T> HandOver<T> {
         admit: impl FnOnce(&mut T) -> Result<(), E>,
     ) -> Result<bool, E> {
         let mut oldest = None;
-        let mut state = lock(&self.state);
-        if state.queue.len() >= state.capacity && !drops && !state.is_shut() {
+        let is_full = |state: &State<T>| state.queue.len() >= state.capacity && !drops && !state.is_shut();
+        let mut state = self.look(is_full);
+        if is_full(&state) {
             drop(state);
             let until = until()?;
             state = self.wait_while(until, |state| state.queue.len() >= state.capacity && !state.is_shut());
@@ -159,8 +163,9 @@ impl<T> HandOver<T> {
         newest: bool,
         until: impl FnOnce() -> Result<Until, E>,
     ) -> Result<(Option<T>, bool), E> {
-        let mut state = lock(&self.state);
-        if state.queue.is_empty() && !state.is_shut() {
+        let is_empty = |state: &State<T>| state.queue.is_empty() && !state.is_shut();
+        let mut state = self.look(is_empty);
+        if is_empty(&state) {
             drop(state);
             let until = until()?;
             state = self.wait_while(until, |state| state.queue.is_empty() && !state.is_shut());
@@ -233,6 +238,7 @@ impl<T> HandOver<T> {
 
     fn wake_program(&self, state: MutexGuard<'_, State<T>>) {
         let sleepers = state.sleepers;
+        self.moves.fetch_add(1, Ordering::Relaxed);
         drop(state);
         if sleepers > 0 {
             self.changed.notify_one();
@@ -240,8 +246,26 @@ impl<T> HandOver<T> {
     }
 
     fn wake_all(&self, state: MutexGuard<'_, State<T>>) {
+        self.moves.fetch_add(1, Ordering::Relaxed);
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// Looks for a moment whether the condition ceases to hold, if waits have recently been short.
+    fn look(&self, waits: impl Fn(&State<T>) -> bool) -> MutexGuard<'_, State<T>> {
+        let state = lock(&self.state);
+        if SPINS == 0 || state.fewer > 0 || !waits(&state) {
+            return state;
+        }
+        let moves = self.moves.load(Ordering::Relaxed);
+        drop(state);
+        for _ in 0..SPINS {
+            if self.moves.load(Ordering::Relaxed) != moves {
+                break;
+            }
+            spin_loop();
+        }
+        lock(&self.state)
     }
 
     /// Waits while the condition holds and the time has not come.

@@ -181,7 +181,7 @@ impl AppOutput {
             let goes_on = matches!(refused, Refused::Late) && shared.is_running() && !self.is_held_up();
             left = match left {
                 Wait::Forever if goes_on => Wait::Forever,
-                Wait::For(time) if goes_on && time > PATIENCE => Wait::For(time - PATIENCE),
+                Wait::For(time) if goes_on && time > PATIENCE => Wait::For(time.saturating_sub(PATIENCE)),
                 _ => return Err(self.refusal(refused, left)),
             };
         }

@@ -63,9 +63,15 @@ impl WakeSignal {
     /// Waits at most this long for a notification and returns whether one came. Only one thread may wait.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self, most: Duration) -> bool {
-        use super::sync::{YIELDS, current, sleep_while, yield_now};
+        use super::sync::{SPINS, YIELDS, current, sleep_while, spin_loop, yield_now};
 
         let fewer = self.inner.fewer.load(Ordering::Relaxed);
+        for _ in 0..if fewer == 0 { SPINS } else { 0 } {
+            if self.inner.state.load(Ordering::Relaxed) == NOTIFIED {
+                break;
+            }
+            spin_loop();
+        }
         for _ in fewer..YIELDS {
             if self.heard() {
                 self.inner.fewer.store(0, Ordering::Relaxed);

@@ -268,6 +268,11 @@ impl Node {
         if self.ending {
             return self.flush();
         }
+        if self.is_gated
+            && let Some(waits) = self.wait_at_gate(since_start)
+        {
+            return waits;
+        }
         // Most nodes have one input and hold nothing: one access to their ring suffices.
         if self.is_simple && self.held.is_empty() && self.has_room() {
             return match self.inputs.take_or_look() {
@@ -282,11 +287,6 @@ impl Node {
                 }
                 None => self.finish(BEFORE_ALL),
             };
-        }
-        if self.is_gated
-            && let Some(waits) = self.wait_at_gate(since_start)
-        {
-            return waits;
         }
         let Some(lead) = self.inputs.look() else { return self.end(BEFORE_ALL) };
         let head_ns = lead.head_ns;

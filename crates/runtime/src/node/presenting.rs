@@ -46,7 +46,6 @@ impl Node {
 
     fn see_gate(&mut self) {
         self.is_gated = self.gate.asks || self.gate.presents;
-        self.is_simple &= !self.is_gated;
     }
 
     /// Lets a sink receive each frame at the frame's time.
@@ -59,12 +58,13 @@ impl Node {
 
     /// The reason not to take the oldest slot of the lead now.
     pub(super) fn wait_at_gate(&mut self, since_start: Duration) -> Option<Fired> {
-        let head_ns = self.inputs.look()?.head_ns?;
-        if self.gate.asks && !self.handler.is_ready() {
-            return Some(Fired::Stuck);
-        }
-        if !self.gate.presents {
+        let is_ready = !self.gate.asks || self.handler.is_ready();
+        if is_ready && !self.gate.presents {
             return None;
+        }
+        let head_ns = self.inputs.look()?.head_ns?;
+        if !is_ready {
+            return Some(Fired::Stuck);
         }
         let now_ns = i64::try_from(since_start.as_nanos()).unwrap_or(i64::MAX);
         let zero_ns = *self.gate.zero_ns.get_or_insert(now_ns - head_ns);

@@ -325,7 +325,7 @@ impl Call<'_> {
     /// Gives the frame of a source this presentation time instead of the clock's. Times must grow from frame to frame.
     /// Has no effect in other handlers: their frames have the time of the lead's frame.
     pub fn stamp(&mut self, pts_ns: i64) {
-        // Within a century of the start, so that differences of times cannot overflow.
+        // Limited, so that differences of times cannot overflow.
         self.stamped_ns = Some(pts_ns.clamp(-MOST_NS, MOST_NS));
     }
 

@@ -46,7 +46,7 @@ pub enum PushError {
     NotAFrame { input: Arc<str>, size: Size, format: Format, needed: u64, given: u64 },
     #[error("{input}: the time {pts_ns} ns is not later than {before_ns} ns of the previous frame")]
     Backwards { input: Arc<str>, pts_ns: i64, before_ns: i64 },
-    #[error("{input}: the time {pts_ns} ns is more than a century from the start of the run")]
+    #[error("{input}: the time {pts_ns} ns is more than 146 years from the start of the run")]
     TooFar { input: Arc<str>, pts_ns: i64 },
     #[error("{input}: either all frames have times of their own, or none")]
     MixedTimes { input: Arc<str> },

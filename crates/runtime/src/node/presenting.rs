@@ -8,7 +8,7 @@
 //!   shown at once. If a frame is late by more than [`STALL`], all later frames are shown later by the same time, so that
 //!   no burst follows a stall.
 //!
-//! Neither holds back the end of a stream.
+//! Neither reason holds back the end of a stream.
 
 use std::time::Duration;
 

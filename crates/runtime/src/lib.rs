@@ -39,6 +39,7 @@ pub use handler::{
 pub use handles::Handles;
 pub use lane::Stepped;
 pub use lane::context::Listener;
+pub use link::patience::Patience;
 pub use memory::heap::{CountingAllocator, foreign, share_heap_if_limited};
 pub use memory::no_memory::NoMemory;
 pub use observe::monitor::{RunEvent, RunProgress};

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, SPINS, Until, YIELDS, lock, sleep, spin_loop, yield_now};
+use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Patience, Until, lock, sleep};
 
 /// A queue between a lane and the program. `T` is a frame with its time.
 #[derive(Debug)]
@@ -18,8 +18,14 @@ pub(super) struct HandOver<T> {
     /// Notified when a frame arrives for the program, or when there is room for a frame of the program.
     changed: Condvar,
     /// Counts what the lane has changed, for threads that look without the lock.
-    moves: AtomicU32,
+    moves: OwnLine<AtomicU32>,
+    patience: Patience,
 }
+
+/// A value in cache lines of its own, so that threads that look at it do not slow down the thread that holds the lock.
+#[derive(Debug)]
+#[repr(align(128))]
+struct OwnLine<T>(T);
 
 #[derive(Debug)]
 pub(super) struct State<T> {
@@ -31,9 +37,6 @@ pub(super) struct State<T> {
     ended: bool,
     /// Program threads that sleep.
     sleepers: u32,
-    /// How many of [`YIELDS`] are skipped at present. Yields that have recently not helped are tried less often, because
-    /// each yield takes CPU time.
-    fewer: u32,
     /// Whether the lane has found that it cannot move, and must be woken.
     lane_waits: bool,
     /// Frames that the program has taken and still holds.
@@ -68,12 +71,16 @@ impl<T> HandOver<T> {
             closed: false,
             ended: false,
             sleepers: 0,
-            fewer: 0,
             lane_waits: false,
             held: 0,
             counts: Counts::default(),
         };
-        HandOver { state: Mutex::new(state), changed: Condvar::new(), moves: AtomicU32::new(0) }
+        HandOver {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            moves: OwnLine(AtomicU32::new(0)),
+            patience: Patience::new(),
+        }
     }
 
     /// Puts a frame as the program. Waits for room until the time has come; with `drops`, a full queue loses its oldest
@@ -88,12 +95,11 @@ impl<T> HandOver<T> {
     ) -> Result<bool, E> {
         let mut oldest = None;
         let is_full = |state: &State<T>| state.queue.len() >= state.capacity && !drops && !state.is_shut();
-        let mut state = self.look(is_full);
+        let mut state = lock(&self.state);
         if is_full(&state) {
             drop(state);
-            let until = until()?;
-            state = self.wait_while(until, |state| state.queue.len() >= state.capacity && !state.is_shut());
-            if state.queue.len() >= state.capacity && !state.is_shut() {
+            state = self.wait_while(until()?, is_full);
+            if is_full(&state) {
                 return Err(Gone::Late.into());
             }
         }
@@ -164,12 +170,11 @@ impl<T> HandOver<T> {
         until: impl FnOnce() -> Result<Until, E>,
     ) -> Result<(Option<T>, bool), E> {
         let is_empty = |state: &State<T>| state.queue.is_empty() && !state.is_shut();
-        let mut state = self.look(is_empty);
+        let mut state = lock(&self.state);
         if is_empty(&state) {
             drop(state);
-            let until = until()?;
-            state = self.wait_while(until, |state| state.queue.is_empty() && !state.is_shut());
-            if state.queue.is_empty() && !state.is_shut() {
+            state = self.wait_while(until()?, is_empty);
+            if is_empty(&state) {
                 return Err(Gone::Late.into());
             }
         }
@@ -238,54 +243,33 @@ impl<T> HandOver<T> {
 
     fn wake_program(&self, state: MutexGuard<'_, State<T>>) {
         let sleepers = state.sleepers;
-        self.moves.fetch_add(1, Ordering::Relaxed);
         drop(state);
+        // After the lock is free, so that a thread that looks does not find it taken.
+        self.moves.0.fetch_add(1, Ordering::Relaxed);
         if sleepers > 0 {
             self.changed.notify_one();
         }
     }
 
     fn wake_all(&self, state: MutexGuard<'_, State<T>>) {
-        self.moves.fetch_add(1, Ordering::Relaxed);
         drop(state);
+        self.moves.0.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_all();
-    }
-
-    /// Looks for a moment whether the condition ceases to hold, if waits have recently been short.
-    fn look(&self, waits: impl Fn(&State<T>) -> bool) -> MutexGuard<'_, State<T>> {
-        let state = lock(&self.state);
-        if SPINS == 0 || state.fewer > 0 || !waits(&state) {
-            return state;
-        }
-        let moves = self.moves.load(Ordering::Relaxed);
-        drop(state);
-        for _ in 0..SPINS {
-            if self.moves.load(Ordering::Relaxed) != moves {
-                break;
-            }
-            spin_loop();
-        }
-        lock(&self.state)
     }
 
     /// Waits while the condition holds and the time has not come.
     fn wait_while(&self, until: Until, waits: impl Fn(&State<T>) -> bool) -> MutexGuard<'_, State<T>> {
         let mut state = lock(&self.state);
-        let fewer = state.fewer;
-        for _ in fewer..YIELDS {
-            drop(state);
-            yield_now();
-            state = lock(&self.state);
-            if !waits(&state) || until.is_past() {
-                state.fewer = 0;
-                return state;
-            }
-        }
-        state.fewer = (fewer + 2).min(YIELDS.saturating_sub(1));
         while waits(&state) && !until.is_past() {
-            state.sleepers += 1;
-            state = sleep(&self.changed, state, until);
-            state.sleepers -= 1;
+            let moves = self.moves.0.load(Ordering::Relaxed);
+            drop(state);
+            let moved = self.patience.look(|| self.moves.0.load(Ordering::Relaxed) != moves);
+            state = lock(&self.state);
+            if !moved && waits(&state) {
+                state.sleepers += 1;
+                state = self.patience.sleep(|| sleep(&self.changed, state, until));
+                state.sleepers -= 1;
+            }
         }
         state
     }

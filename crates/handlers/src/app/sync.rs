@@ -2,20 +2,13 @@
 //!
 //! `tests/hand_over_model.rs` compiles the same `hand_over.rs` against loom's types.
 
-pub(super) use std::hint::spin_loop;
 pub(super) use std::sync::atomic::AtomicU32;
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
-pub(super) use std::thread::yield_now;
+
+pub(super) use vramp_runtime::Patience;
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
-
-/// Maximum number of yields before a thread sleeps. The other thread is often about to hand a frame over, and sleeping
-/// and waking would take two context switches.
-pub(super) const YIELDS: u32 = 20;
-
-/// How often a thread looks before it yields, if waits have recently been short; about 2 us.
-pub(super) const SPINS: u32 = 48;
 
 /// The end of a wait; `None` for a wait without limit.
 #[derive(Debug, Clone, Copy)]

@@ -4,6 +4,7 @@
 //! blocks: an idle lane waits for its own signal, which any link of that lane may notify. If both ends are in one lane,
 //! nothing is signalled.
 
+pub(crate) mod patience;
 pub(crate) mod ring;
 mod sync;
 pub(crate) mod wake_signal;

@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::sync::{Arc, AtomicU8, AtomicU32, Mutex, Thread};
+use super::sync::{Arc, AtomicU8, Mutex, Patience, Thread};
 
 /// Not notified, and no thread sleeps.
 const QUIET: u8 = 0;
@@ -27,15 +27,13 @@ pub struct WakeSignal {
 #[derive(Debug)]
 struct SignalState {
     state: AtomicU8,
-    /// How many of [`YIELDS`](super::sync::YIELDS) are skipped at present. Yields that have recently not helped are
-    /// tried less often, because each yield takes time.
-    fewer: AtomicU32,
+    patience: Patience,
     sleeper: Mutex<Option<Thread>>,
 }
 
 impl WakeSignal {
     pub fn new() -> WakeSignal {
-        let inner = SignalState { state: AtomicU8::new(QUIET), fewer: AtomicU32::new(0), sleeper: Mutex::new(None) };
+        let inner = SignalState { state: AtomicU8::new(QUIET), patience: Patience::new(), sleeper: Mutex::new(None) };
         WakeSignal { inner: Arc::new(inner) }
     }
 
@@ -63,27 +61,16 @@ impl WakeSignal {
     /// Waits at most this long for a notification and returns whether one came. Only one thread may wait.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self, most: Duration) -> bool {
-        use super::sync::{SPINS, YIELDS, current, sleep_while, spin_loop, yield_now};
+        use super::sync::{current, sleep_while};
 
-        let fewer = self.inner.fewer.load(Ordering::Relaxed);
-        for _ in 0..if fewer == 0 { SPINS } else { 0 } {
-            if self.inner.state.load(Ordering::Relaxed) == NOTIFIED {
-                break;
-            }
-            spin_loop();
+        if self.inner.patience.look(|| self.inner.state.load(Ordering::Relaxed) == NOTIFIED) {
+            return self.heard();
         }
-        for _ in fewer..YIELDS {
-            if self.heard() {
-                self.inner.fewer.store(0, Ordering::Relaxed);
-                return true;
-            }
-            yield_now();
-        }
-        self.inner.fewer.store((fewer + 2).min(YIELDS - 1), Ordering::Relaxed);
         *self.inner.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(current());
         let asleep = self.inner.state.compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         if asleep.is_ok() {
-            sleep_while(most, || self.inner.state.load(Ordering::Acquire) == ASLEEP);
+            let asleep = || self.inner.state.load(Ordering::Acquire) == ASLEEP;
+            self.inner.patience.sleep(|| sleep_while(most, asleep));
         }
         self.heard()
     }

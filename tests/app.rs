@@ -116,6 +116,9 @@ fn frames_keep_the_times_that_the_program_gives_them() {
     }
     let error = input.push_at(&FRAME, 5_000_000_000).unwrap_err().to_string();
     assert_eq!(error, "in: the time 5000000000 ns is not later than 5000000000 ns of the previous frame");
+    let error = input.push_at(&FRAME, i64::MAX).unwrap_err().to_string();
+    assert!(error.ends_with("is more than 146 years from the start of the run"), "{error}");
+    assert!(matches!(input.push_at(&FRAME, i64::MIN), Err(PushError::TooFar { .. })));
     assert!(matches!(input.push(&FRAME), Err(PushError::MixedTimes { .. })));
     input.close();
     let pulled: Vec<_> = running.output("out").unwrap().iter().map(|frame| frame.unwrap().meta().pts_ns).collect();

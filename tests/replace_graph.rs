@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap is a failing test")]
 
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -234,4 +235,167 @@ fn handlers_that_do_not_fit_the_new_graph_are_made_anew_and_edits_that_cannot_st
     assert!(steps.iter().all(|ms| [25, 50].contains(ms)) && steps.is_sorted_by(|a, b| a >= b), "{steps:?}");
     assert!(path.exists() && other.exists());
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Runs `delay` through three graphs, and then `other` in its place, if given. Returns each frame's number, and how many
+/// frames older its picture is.
+fn delayed(side: Space, delay: &str, other: &str) -> (Vec<(u64, u8)>, Report) {
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let text = |middle: &str, more: &str| format!("pattern size=32x24 ! tally {middle}! note{more}");
+    let delays = format!("! brightness 0 ! {delay} ");
+    let running = spawned(&text(&delays, ""), &registry, side);
+    let graphs = [text(&delays, "; tally0. ! null"), text(&delays, ""), text(other, "")];
+    for graph in &graphs[..if other.is_empty() { 2 } else { 3 }] {
+        let arrived = notes.lock().unwrap().len();
+        wait_for(&notes, arrived + 20);
+        let applied = running.controls().apply(&checked(graph, &registry)).unwrap();
+        assert!(matches!(applied, Applied::Replaced), "{applied:?}");
+    }
+    let arrived = notes.lock().unwrap().len();
+    wait_for(&notes, arrived + 20);
+    running.finish();
+    let report = running.wait().unwrap();
+    let age = |number: u64, tally: u8| (number as u8).wrapping_sub(tally);
+    let rows = notes.lock().unwrap().iter().map(|(number, _, tally)| (*number, age(*number, *tally))).collect();
+    (rows, report)
+}
+
+#[test]
+fn frames_that_a_delay_holds_continue_with_the_new_graph() {
+    for side in [Space::Cpu, Space::Gpu] {
+        let (rows, report) = delayed(side, "delay 3", "");
+        let sent = report.frames_in;
+        assert_eq!(rows, (3..sent).map(|number| (number, 3)).collect::<Vec<_>>(), "{side}");
+        assert_eq!((report.filtered, report.in_flight, report.memory.leaked), (3, 0, 0), "{side}");
+        let delay = report.handlers.iter().find(|row| row.name == "delay0").unwrap();
+        assert_eq!((delay.calls, delay.emitted, delay.filtered, delay.held), (sent, sent - 3, 3, 0), "{side}");
+        let (rows, report) = delayed(side, "delay 3 keep-times=true", "");
+        assert_eq!(rows, (0..report.frames_in).map(|number| (number, 0)).collect::<Vec<_>>(), "{side}");
+        assert_eq!((report.filtered, report.in_flight), (0, 0), "{side}");
+    }
+}
+
+#[test]
+fn frames_of_a_delay_that_leaves_the_graph_are_counted() {
+    let (rows, report) = delayed(Space::Cpu, "delay 3", "! invert ");
+    assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), (3..report.frames_in).collect::<Vec<_>>());
+    assert_eq!((report.filtered, report.in_flight), (3, 0));
+    let delay = report.handlers.iter().find(|row| row.name == "delay0").unwrap();
+    assert_eq!((delay.calls, delay.filtered, delay.held), (delay.emitted + 3, 3, 0));
+}
+
+static GATE: Entry = Entry { name: "gate", about: "waits for the test", example: "pattern ! gate", ..Entry::SINK };
+static HERALD: Entry =
+    Entry { name: "herald", about: "tells that it starts", example: "pattern ! herald", ..Entry::SINK };
+
+/// Takes a frame when the test lets it.
+struct GateSink(Arc<Mutex<Receiver<()>>>);
+
+impl FrameHandler for GateSink {
+    fn process(&mut self, _: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        // The test drops the sender to open the gate for good.
+        let _ = self.0.lock().unwrap().recv();
+        Ok(Flow::Produced)
+    }
+}
+
+struct Herald(Sender<()>);
+
+impl FrameHandler for Herald {
+    fn start(&mut self) -> Result<(), HandlerError> {
+        self.0.send(()).map_err(|_| HandlerError::failed("the test has ended"))
+    }
+
+    fn process(&mut self, _: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(Flow::Produced)
+    }
+}
+
+#[test]
+fn a_value_that_is_set_while_a_graph_is_put_in_place_is_set_in_it() {
+    let (open, gate) = channel::<()>();
+    let (started, starts) = channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let mut registry = vramp::registry();
+    registry.add(&GATE, move |_| Ok(GateSink(Arc::clone(&gate)))).unwrap();
+    registry.add(&HERALD, move |_| Ok(Herald(started.clone()))).unwrap();
+    let running = spawned("pattern size=32x24 ! brightness 0.1 ! contrast 1.5 ! gate", &registry, Space::Cpu);
+    let controls = running.controls();
+    let graph = checked("pattern size=32x24 ! brightness 0.2 ! contrast 1.5 ! herald", &registry);
+    let applied = std::thread::scope(|scope| {
+        let applying = scope.spawn(|| controls.apply(&graph).unwrap());
+        // The new graph is complete, and the old one cannot end before the gate opens.
+        starts.recv_timeout(Duration::from_secs(60)).unwrap();
+        controls.set("brightness0.amount", 0.7).unwrap();
+        drop(open);
+        applying.join().unwrap()
+    });
+    assert!(matches!(applied, Applied::Replaced), "{applied:?}");
+    assert_eq!(controls.get("brightness0.amount").unwrap(), "0.7", "what was set last holds");
+    assert_eq!(controls.get("contrast0.amount").unwrap(), "1.5");
+    running.stop();
+    running.wait().unwrap();
+}
+
+#[test]
+fn a_run_can_be_stopped_while_its_graph_is_replaced() {
+    let graphs = ["pattern size=32x24 ! tally ! note", "pattern size=32x24 ! invert ! tally ! note"];
+    for round in 0..12_u64 {
+        let notes = Notes::default();
+        let registry = registry(&notes);
+        let running = spawned(graphs[0], &registry, Space::Cpu);
+        let graphs = graphs.map(|text| checked(text, &registry));
+        wait_for(&notes, 5);
+        std::thread::scope(|scope| {
+            let controls = running.controls();
+            let graphs = &graphs;
+            let applying = scope.spawn(move || {
+                let mut count = 0;
+                loop {
+                    match controls.apply(&graphs[(count + 1) % 2]) {
+                        Ok(_) => count += 1,
+                        Err(ApplyError::NotRunning) => return,
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            });
+            std::thread::sleep(Duration::from_millis(3 * round + 1));
+            if round % 2 == 0 {
+                running.stop();
+            } else {
+                running.finish();
+            }
+            let report = running.wait().unwrap();
+            assert_eq!(report.memory.leaked, 0);
+            applying.join().unwrap();
+        });
+        let numbers: Vec<u64> = notes.lock().unwrap().iter().map(|(number, ..)| *number).collect();
+        assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "no frame before the stop is lost");
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_while_graphs_are_replaced_loses_only_its_frames() {
+    let notes = Notes::default();
+    let registry = registry(&notes);
+    let text = |middle: &str| format!("pattern size=32x24 frames=1500 ! blur {middle}! note");
+    let options = RunOptions::new().only(Space::Gpu).lose_device_at(&[150, 400, 700, 1000]);
+    let pipeline = Pipeline::parse(text("")).registry(&registry).options(options).build().unwrap();
+    let running = pipeline.spawn().unwrap();
+    let graphs = ["! invert ", ""].map(|middle| checked(&text(middle), &registry));
+    let mut count = 0;
+    wait_for(&notes, 5);
+    loop {
+        match running.controls().apply(&graphs[count % 2]) {
+            Ok(_) => count += 1,
+            Err(ApplyError::NotRunning) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let report = running.wait().unwrap();
+    assert!(count > 1 && report.counters.replans >= count as u64, "{count} graphs");
+    let notes = notes.lock().unwrap();
+    assert!(notes.windows(2).all(|pair| pair[0].0 < pair[1].0), "numbers grow");
+    assert_eq!(notes.len() as u64 + report.dropped.device_lost, 1500, "{:?}", report.recoveries);
 }

@@ -27,7 +27,7 @@ use vramp_plan::{
 use vramp_runtime::engine::{Engine, EngineParts, Reopen, Replan};
 use vramp_runtime::{HandlerError, IntoWorker, Kind, Listener, Registry, Setup, Stopper, Trace};
 
-use super::control::replace::Replacing;
+use super::control::replace::{ReplacedRun, Replacing};
 use super::control::{PinnedPlanner, SharedGraph, follow};
 use super::pipeline::BuiltEngine;
 use super::{Controls, Error, Pipeline};
@@ -50,8 +50,8 @@ pub struct PipelineBuilder {
     device: Option<Device>,
     /// Opens the device again, if the builder opened it.
     reopen: Option<Reopen>,
-    /// The stopper of the run that the engine is to continue.
-    stopper: Option<Stopper>,
+    /// The run that the engine is to continue, and its stopper.
+    continues: Option<(Stopper, ReplacedRun)>,
     listener: Option<Listener>,
     trace: Option<Trace>,
     writes: bool,
@@ -92,7 +92,7 @@ impl PipelineBuilder {
             choice: machine::choose(),
             device: None,
             reopen: None,
-            stopper: None,
+            continues: None,
             listener: None,
             trace: None,
             writes: true,
@@ -320,11 +320,12 @@ impl PipelineBuilder {
             replan: Some(replan(planner.clone(), Arc::clone(&shared))),
             listener: self.listener.clone(),
             trace: self.trace.clone(),
-            stopper: self.stopper.clone(),
+            stopper: self.continues.as_ref().map(|(stopper, _)| stopper.clone()),
             ..EngineParts::new(plan, graph, &registry, &self.options)
         })?;
         let (changer, listener) = (engine.changer(), self.listener.clone());
-        let replacing = Replacing::new(&PipelineBuilder { reopen: kept_reopen, ..self.clone() }, plan);
+        let run = self.continues.as_ref().map(|(_, run)| run.clone()).unwrap_or_default();
+        let replacing = Replacing::new(&PipelineBuilder { reopen: kept_reopen, ..self.clone() }, plan, run);
         let controls = Controls::new(shared, planner, registry, changer, listener, self.writes, replacing);
         Ok(BuiltEngine { engine, controls, followed })
     }
@@ -335,10 +336,11 @@ impl PipelineBuilder {
         graph: &Graph,
         device: Option<Device>,
         stopper: &Stopper,
+        run: &ReplacedRun,
     ) -> Result<(Plan, BuiltEngine), Error> {
         self.check_files(graph)?;
         let device = device.or_else(|| self.device.clone());
-        let builder = PipelineBuilder { device, stopper: Some(stopper.clone()), ..self.clone() };
+        let builder = PipelineBuilder { device, continues: Some((stopper.clone(), run.clone())), ..self.clone() };
         let (plan, built) = builder.built(graph)?.into_parts()?;
         Ok((plan, built))
     }

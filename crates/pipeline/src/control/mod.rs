@@ -187,11 +187,6 @@ impl Controls {
     fn state(&self) -> Arc<ControlState> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
-
-    /// From now on, controls the pipeline of other controls, which continues the run.
-    fn succeed(&self, other: &Controls) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = other.state();
-    }
 }
 
 impl ControlState {

@@ -3,9 +3,9 @@
 //! [`Controls::apply`] compares a new graph with the current one. If only settings differ that can change during a run,
 //! they are set. Otherwise the new graph is planned and its engine is built while the old engine runs; then the run
 //! continues with the new engine between two frames. Handlers of whole frames that have the same name, kind, space,
-//! settings and inputs in both graphs keep their state, except the frames that `delay` holds. Sources of the same name and
-//! kind continue their streams, and other sources continue the numbers and times. Values that were set during the run are
-//! those of the new graph afterwards.
+//! settings and inputs in both graphs keep their state and the frames that they hold. Sources of the same name and kind
+//! continue their streams, and other sources continue the numbers and times. Values that were set before the new graph
+//! came are those of the new graph afterwards; values that are set while it is being put in place are set in it too.
 //!
 //! Invariants: a graph that cannot be planned or built disturbs nothing. No frame is lost. Only one replacement is under
 //! way at a time.
@@ -72,6 +72,12 @@ impl From<Error> for ApplyError {
 pub(crate) struct Replacing {
     builder: Arc<PipelineBuilder>,
     plan: Arc<Plan>,
+    run: ReplacedRun,
+}
+
+/// What all graphs of a run share.
+#[derive(Clone, Default)]
+pub(crate) struct ReplacedRun {
     /// The [`Successor`] that is to continue the run. Its type is hidden from proofs that controls may be shared.
     next: Arc<Mutex<Option<Box<dyn Any + Send>>>>,
     /// What a run on threads publishes; `None` if the pipeline does not run on threads.
@@ -85,16 +91,13 @@ struct Successor {
     same: Vec<String>,
     /// Sources that continue their streams.
     sources: Vec<String>,
+    /// The graph with which the successor was compared. What has been set since then is set in the successor too.
+    replaces: Graph,
 }
 
 impl Replacing {
-    pub(crate) fn new(builder: &PipelineBuilder, plan: &Plan) -> Replacing {
-        Replacing {
-            builder: Arc::new(builder.clone()),
-            plan: Arc::new(plan.clone()),
-            next: Arc::default(),
-            running: Arc::default(),
-        }
+    pub(crate) fn new(builder: &PipelineBuilder, plan: &Plan, run: ReplacedRun) -> Replacing {
+        Replacing { builder: Arc::new(builder.clone()), plan: Arc::new(plan.clone()), run }
     }
 }
 
@@ -116,7 +119,8 @@ impl Controls {
     fn replace(&self, current: &Graph, graph: &Graph) -> Result<(), ApplyError> {
         let state = self.state();
         let turn = state.turn();
-        let Replacing { builder, plan, next, running } = &state.replacing;
+        let Replacing { builder, plan, run } = &state.replacing;
+        let ReplacedRun { next, running } = run;
         let (stopper, watch) =
             running.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(ApplyError::NotRunning)?;
         let app = |handler: &&Handler| handler.entry.name == vramp_handlers::source::app::ENTRY.name;
@@ -126,7 +130,7 @@ impl Controls {
         if next.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             return Err(ApplyError::Busy);
         }
-        let (new_plan, mut built) = builder.successor(graph, watch.device(), &stopper)?;
+        let (new_plan, mut built) = builder.successor(graph, watch.device(), &stopper, run)?;
         let is_same_kind = |handler: &&Handler| {
             current.handlers().iter().any(|own| own.name == handler.name && own.entry == handler.entry)
         };
@@ -141,8 +145,7 @@ impl Controls {
         refuse_overwriting(current, graph, &same)?;
         // A handler that cannot start, for example for lack of a folder, leaves the run as it is.
         built.engine.start_new(&same).map_err(Error::from)?;
-        built.controls.share_run(&state.replacing);
-        let successor = Box::new(Successor { built, same, sources });
+        let successor = Box::new(Successor { built, same, sources, replaces: current.clone() });
         *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
         stopper.hand_over();
         drop(turn);
@@ -156,7 +159,7 @@ impl Controls {
             if !Arc::ptr_eq(&self.state(), before) {
                 return Ok(());
             }
-            let Replacing { next, running, .. } = &before.replacing;
+            let ReplacedRun { next, running } = &before.replacing.run;
             if stopper.is_ending() || running.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
                 drop(next.lock().unwrap_or_else(PoisonError::into_inner).take());
                 return Err(ApplyError::NotRunning);
@@ -164,26 +167,27 @@ impl Controls {
             std::thread::sleep(LOOK);
         }
     }
+}
 
-    /// Continues the run state of a predecessor.
-    fn share_run(&mut self, before: &Replacing) {
+impl Controls {
+    /// From now on, controls the pipeline of other controls, which continues the run at this frame. What was set since
+    /// the graph was as in `before` is set there too, unless the new graph has no such setting.
+    fn succeed(&self, other: &Controls, before: &Graph, frame: u64) {
         let state = self.state();
-        let replacing = Replacing {
-            next: Arc::clone(&before.next),
-            running: Arc::clone(&before.running),
-            ..state.replacing.clone()
-        };
-        let own = super::ControlState {
-            changing: Mutex::default(),
-            graph: Arc::clone(&state.graph),
-            planner: state.planner.clone(),
-            registry: state.registry.clone(),
-            changer: state.changer.clone(),
-            listener: state.listener.clone(),
-            writes: state.writes,
-            replacing,
-        };
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(own);
+        // A change that waits for its turn is made in the new pipeline.
+        let turn = state.turn();
+        let changes = setting_changes(before, &state.graph()).unwrap_or_default();
+        for (name, value) in changes {
+            match other.set(&name, value) {
+                Ok(_) | Err(SetError::NoHandler { .. } | SetError::NoSetting { .. }) => {}
+                Err(problem) => {
+                    let handler = name.split('.').next().unwrap_or(&name).to_owned();
+                    self.report(&RunEvent::NotChanged { handler, frame, problem: problem.to_string() });
+                }
+            }
+        }
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = other.state();
+        drop(turn);
     }
 }
 
@@ -246,7 +250,7 @@ pub(crate) fn run(
     watch: &Watch,
     longest: Option<Duration>,
 ) -> Result<RunOutcome, PrepareError> {
-    let Replacing { next, running, .. } = controls.state().replacing.clone();
+    let ReplacedRun { next, running } = controls.state().replacing.run.clone();
     let publish = |run: Option<(Stopper, Watch)>| {
         *running.lock().unwrap_or_else(PoisonError::into_inner) = run;
         // A successor that came too late is dropped: it holds controls, which hold this slot.
@@ -272,16 +276,17 @@ pub(crate) fn run(
             built: BuiltEngine { engine: mut new, controls: new_controls, followed: files },
             same,
             sources,
+            replaces,
         } = *successor;
         let taken = new.succeed(&mut kept, &same, &sources);
-        if let Err(failure) = kept.stop_rest() {
+        if let Err(failure) = kept.stop_rest(&mut outcome.report) {
             outcome.error = Some(RunError::Failed(failure));
             publish(None);
             return Ok(outcome);
         }
         watch.follow(&new.watch());
         let (handlers, frames) = (new_controls.state().graph().handlers().len(), outcome.report.frames_in);
-        controls.succeed(&new_controls);
+        controls.succeed(&new_controls, &replaces, frames);
         controls.report(&RunEvent::GraphReplaced { handlers, kept: taken, frames });
         so_far = Some(outcome.report);
         (engine, followed) = (new, files);

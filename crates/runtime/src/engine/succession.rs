@@ -2,8 +2,8 @@
 //!
 //! The next engine is built while this engine runs, so that a graph that cannot be built disturbs nothing. Then the
 //! sources pause, the frames in flight arrive, and this engine ends without stopping its handlers. The next engine takes
-//! over the handlers that are in both graphs, with their state, and the positions of the sources. All other handlers of
-//! this engine are stopped.
+//! over the handlers that are in both graphs, with their state and the frames that they hold, and the positions of the
+//! sources. All other handlers of this engine are stopped.
 //!
 //! Invariants: no frame is lost. The numbers and times of a source continue. A handler is started once and stopped once.
 
@@ -16,6 +16,7 @@ use crate::lane::Lane;
 use crate::node::Node;
 use crate::node::succession::{KeptHandler, KeptSource};
 use crate::observe::monitor::RunProgress;
+use crate::observe::report::Report;
 
 use super::{Engine, Stopper};
 
@@ -43,10 +44,12 @@ impl Stopper {
 }
 
 impl Kept {
-    /// Stops the handlers that the successor has not taken.
-    pub fn stop_rest(self) -> Result<(), HandlerFailure> {
+    /// Stops the handlers that the successor has not taken. The frames that they held count as filtered in `report`, as at
+    /// the end of a run.
+    pub fn stop_rest(self, report: &mut Report) -> Result<(), HandlerFailure> {
         let mut first = Ok(());
         for (name, kept) in self.handlers {
+            report.drop_held(&name, kept.held_frames());
             let stopped = kept.stop(&name);
             if first.is_ok() {
                 first = stopped;

@@ -17,10 +17,13 @@ use crate::lane::context::{LaneContext, LaneRequest};
 
 use super::Node;
 
+/// The result of a call: what the handler did, and whether its frame comes later, from the device.
+pub(super) type Outcome = Result<(Flow, bool), HandlerError>;
+
 impl Node {
     /// Calls the handler, and calls it once more for each member that fails and whose policy is to retry. A fused unit
     /// continues with the member that failed, so that no other member is called twice for a frame.
-    pub(super) fn call(&mut self, now: Now, context: &mut LaneContext) -> Result<(Flow, bool), HandlerError> {
+    pub(super) fn call(&mut self, now: Now, context: &mut LaneContext) -> Outcome {
         // Keeps a second reference to the frame for retries only: without a second reference the handler may be the
         // sole holder and edit in place.
         let spare = if self.retries { self.given.get(self.inputs.lead()).cloned().flatten() } else { None };
@@ -42,7 +45,7 @@ impl Node {
         outcome
     }
 
-    fn call_once(&mut self, now: Now, context: &mut LaneContext) -> Result<(Flow, bool), HandlerError> {
+    fn call_once(&mut self, now: Now, context: &mut LaneContext) -> Outcome {
         if self.handler.computes() {
             self.raise_late(context).inspect_err(|error| {
                 self.handler.forget_failure();

@@ -53,6 +53,7 @@ use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
 use crate::lane::context::LaneContext;
 use crate::link::LinkSender;
 use crate::link::ring::{BEFORE_ALL, DropReason, StreamSlot};
+use crate::node::calling::Outcome;
 use crate::node::delay_line::DelayLine;
 use crate::node::inputs::{Inputs, Watermark};
 use crate::node::pace::SourcePace;
@@ -266,7 +267,7 @@ impl Node {
             return self.end(BEFORE_ALL);
         }
         if self.ending {
-            return self.flush();
+            return self.flush(context);
         }
         if self.is_gated
             && let Some(waits) = self.wait_at_gate(since_start)
@@ -280,12 +281,12 @@ impl Node {
                 Some(Err(lead)) => {
                     let news = self.pass_on(lead.known);
                     match self.inputs.end_ns(&lead) {
-                        Some(end_ns) => self.finish(end_ns),
+                        Some(end_ns) => self.finish(end_ns, context),
                         None if news => Fired::Moved,
                         None => Fired::Stuck,
                     }
                 }
-                None => self.finish(BEFORE_ALL),
+                None => self.finish(BEFORE_ALL, context),
             };
         }
         let Some(lead) = self.inputs.look() else { return self.end(BEFORE_ALL) };
@@ -300,7 +301,7 @@ impl Node {
             return if released || moved { Fired::Moved } else { Fired::Stuck };
         }
         if let Some(end_ns) = self.inputs.end_ns(&lead) {
-            return self.finish(end_ns);
+            return self.finish(end_ns, context);
         }
         let ready = certain && (!self.sends_next() || self.has_room());
         match if ready { self.inputs.take_lead() } else { None } {
@@ -351,25 +352,20 @@ impl Node {
     }
 
     /// Handles the outcome of a call on a frame of the lead.
-    fn follow_lead(
-        &mut self,
-        now: Now,
-        outcome: Result<(Flow, bool), HandlerError>,
-        context: &mut LaneContext,
-    ) -> Fired {
+    fn follow_lead(&mut self, now: Now, outcome: Outcome, context: &mut LaneContext) -> Fired {
         match outcome {
             Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, context),
             Ok((Flow::Ended, _)) => {
                 self.count_filtered();
                 self.ending = true;
-                self.finish(now.pts_ns - 1)
+                self.finish(now.pts_ns - 1, context)
             }
             outcome => self.settle(now, outcome, context),
         }
     }
 
     /// Counts the outcome of a call and sends the frames that were made, or an empty slot.
-    fn settle(&mut self, now: Now, outcome: Result<(Flow, bool), HandlerError>, context: &LaneContext) -> Fired {
+    fn settle(&mut self, now: Now, outcome: Outcome, context: &LaneContext) -> Fired {
         let pts_ns = now.pts_ns;
         self.counts.repeats += self.supplied_again;
         // A frame on every output implies the watermark.

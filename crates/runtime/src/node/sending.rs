@@ -8,6 +8,7 @@
 //! changed.
 
 use crate::frame::{Frame, Meta};
+use crate::lane::context::LaneContext;
 use crate::link::LinkSender;
 use crate::link::ring::{SendResult, StreamSlot};
 use crate::node::inputs::Watermark;
@@ -163,13 +164,17 @@ impl Node {
     }
 
     /// Sends the held slots and then ends the stream at this time.
-    pub(super) fn finish(&mut self, end_ns: i64) -> Fired {
+    pub(super) fn finish(&mut self, end_ns: i64, context: &LaneContext) -> Fired {
         self.end_ns = end_ns;
-        self.flush()
+        self.flush(context)
     }
 
-    /// Sends one held slot, or ends the stream if none is left.
-    pub(super) fn flush(&mut self) -> Fired {
+    /// Sends one held slot, or ends the stream if none is left. A delay whose engine hands over to another keeps its
+    /// slots for that engine.
+    pub(super) fn flush(&mut self, context: &LaneContext) -> Fired {
+        if self.delay > 0 && context.is_handing_over() {
+            return self.end_stream(self.end_ns);
+        }
         if self.shifts {
             self.drop_held();
         }
@@ -190,8 +195,12 @@ impl Node {
     }
 
     pub(super) fn end(&mut self, end_ns: i64) -> Fired {
-        self.forget_call();
         self.drop_held();
+        self.end_stream(end_ns)
+    }
+
+    fn end_stream(&mut self, end_ns: i64) -> Fired {
+        self.forget_call();
         self.outputs.iter().flatten().for_each(|link| link.end(end_ns));
         self.inputs.close();
         self.over = true;

@@ -15,6 +15,7 @@ use crate::link::ring::BEFORE_ALL;
 use crate::node::inputs::Watermark;
 use crate::observe::monitor::RunEvent;
 
+use super::calling::Outcome;
 use super::{Fired, Node};
 
 impl Node {
@@ -93,12 +94,7 @@ impl Node {
     }
 
     /// Handles the outcome of a source's call.
-    pub(super) fn follow_clock(
-        &mut self,
-        now: Now,
-        outcome: Result<(Flow, bool), HandlerError>,
-        context: &mut LaneContext,
-    ) -> Fired {
+    pub(super) fn follow_clock(&mut self, now: Now, outcome: Outcome, context: &mut LaneContext) -> Fired {
         match outcome {
             Err(error) if self.has_to_repeat() => self.wait_for_memory(now.number, &error, context),
             Ok((Flow::Ended, _)) => self.end(self.last_ns()),

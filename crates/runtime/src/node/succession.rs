@@ -1,10 +1,11 @@
-//! What a node passes on to a node of the same handler in a succeeding engine: the handler with its state, and the clock
-//! of a source.
+//! What a node passes on to a node of the same handler in a succeeding engine: the handler with its state, the frames that
+//! a delay holds, and the clock of a source.
 
 use crate::clock::Clock;
 use crate::failure::{HandlerFailure, catch};
 use crate::frame::Birth;
 use crate::handler::{Call, Flow, FrameHandler, HandlerError};
+use crate::node::delay_line::DelayLine;
 use crate::node::pace::SourcePace;
 
 use super::Node;
@@ -15,6 +16,11 @@ pub(crate) struct KeptHandler {
     frame: u64,
     /// Slots that the node has seen, which `every` counts.
     slots: u64,
+    /// The time of the last frame.
+    before_ns: Option<i64>,
+    held: DelayLine,
+    /// Number of frames that are held.
+    frames: u64,
 }
 
 /// The position of a source in its stream.
@@ -28,6 +34,11 @@ pub(crate) struct KeptSource {
 }
 
 impl KeptHandler {
+    /// Number of frames that leave the run if no node takes the handler over.
+    pub(crate) fn held_frames(&self) -> u64 {
+        self.frames
+    }
+
     /// Stops a handler that no node takes over.
     pub(crate) fn stop(mut self, name: &str) -> Result<(), HandlerFailure> {
         let stopped = catch(|| {
@@ -53,14 +64,19 @@ impl Node {
         &self.members[0].name
     }
 
-    /// Takes the handler out, if it was started and processes whole frames. Fused handlers are made anew.
+    /// Takes the handler out, if it was started and processes whole frames. Fused handlers are made anew. Held frames
+    /// count as taken by the node that continues with them.
     pub(crate) fn take_handler(&mut self) -> Option<KeptHandler> {
         if !self.started || self.handler.parts().is_some() {
             return None;
         }
         self.started = false;
         let handler = std::mem::replace(&mut self.handler, Box::new(Gone));
-        Some(KeptHandler { handler, frame: self.counts.taken, slots: self.slots })
+        let (held, frames) = (std::mem::take(&mut self.held), std::mem::take(&mut self.counts.held));
+        let frame = self.counts.taken;
+        self.counts.taken -= frames;
+        self.stats.show(&self.counts);
+        Some(KeptHandler { handler, frame, slots: self.slots, before_ns: self.before_ns, held, frames })
     }
 
     /// Whether the node's handler processes whole frames.
@@ -70,7 +86,11 @@ impl Node {
 
     /// Puts a started handler in place of the handler that was made for this node.
     pub(crate) fn put_handler(&mut self, kept: KeptHandler) {
-        (self.handler, self.slots) = (kept.handler, kept.slots);
+        (self.handler, self.slots, self.held) = (kept.handler, kept.slots, kept.held);
+        self.before_ns = self.before_ns.max(kept.before_ns);
+        self.counts.taken += kept.frames;
+        self.counts.held += kept.frames;
+        self.stats.show(&self.counts);
         self.started = true;
         self.give_waker();
     }

@@ -65,6 +65,17 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Counts frames that a handler held and that no other graph continues with.
+    pub(crate) fn drop_held(&mut self, handler: &str, frames: u64) {
+        self.filtered += frames;
+        if let Some(row) = self.handlers.iter_mut().find(|row| row.name == handler) {
+            row.calls += frames;
+            row.filtered += frames;
+        }
+    }
+}
+
 impl HandlerTime {
     /// Adds the frames of the same handler in an earlier graph.
     fn count(&mut self, before: &HandlerTime) {

@@ -325,7 +325,7 @@ impl PipelineBuilder {
         })?;
         let (changer, listener) = (engine.changer(), self.listener.clone());
         let run = self.continues.as_ref().map(|(_, run)| run.clone()).unwrap_or_default();
-        let replacing = Replacing::new(&PipelineBuilder { reopen: kept_reopen, ..self.clone() }, plan, run);
+        let replacing = Replacing::new(&PipelineBuilder { reopen: kept_reopen, ..self.clone() }, plan, graph, run);
         let controls = Controls::new(shared, planner, registry, changer, listener, self.writes, replacing);
         Ok(BuiltEngine { engine, controls, followed })
     }

@@ -122,6 +122,8 @@ impl Pipeline {
         engine.announce_run();
         let (longest, access, followed) = (self.longest, self.access, self.followed);
         let (controls, watch) = (access.controls(), access.watch());
+        // Before the thread exists, so that a graph can be applied as soon as this method has returned.
+        replace::announce(&controls, &engine, &watch);
         Running::start(access, move || replace::run(engine, followed, &controls, &watch, longest))
     }
 

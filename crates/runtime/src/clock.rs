@@ -97,6 +97,14 @@ impl Clock {
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
+    /// The time of the next frame, if it is not a time of arrival.
+    pub(crate) fn next_ns(&self) -> Option<i64> {
+        let (first, first_ns) = self.origin;
+        let pts_ns = first_ns.saturating_add(Clock::pts_ns(self.rate, self.next.saturating_sub(first)));
+        // The source may have given the previous frame a later time.
+        (!self.arrivals).then(|| self.before_ns.map_or(pts_ns, |before| pts_ns.max(before.saturating_add(1))))
+    }
+
     /// Fires if a frame is due at this time since the start.
     pub fn ask(&mut self, since_start: Duration) -> Paced {
         let paced = self.due(since_start);
@@ -114,14 +122,10 @@ impl Clock {
         {
             return Paced::Wait(wait);
         }
-        let pts_ns = if self.arrivals {
-            i64::try_from(since_start.as_nanos()).unwrap_or(i64::MAX)
-        } else {
-            let (first, first_ns) = self.origin;
-            first_ns.saturating_add(Clock::pts_ns(self.rate, number.saturating_sub(first)))
-        };
-        // The source may have given the previous frame a later time.
-        let pts_ns = self.before_ns.map_or(pts_ns, |before| pts_ns.max(before.saturating_add(1)));
+        let pts_ns = self.next_ns().unwrap_or_else(|| {
+            let now_ns = i64::try_from(since_start.as_nanos()).unwrap_or(i64::MAX);
+            self.before_ns.map_or(now_ns, |before| now_ns.max(before.saturating_add(1)))
+        });
         let delta_ns = self.before_ns.map_or_else(|| Clock::pts_ns(self.rate, 1), |before| pts_ns - before);
         Paced::Fire(Tick { number, pts_ns, delta_ns })
     }

@@ -85,6 +85,11 @@ fn beside_device(flags: &SharedFlags, limits: &[(&'static str, f64)], report: &R
     if on_device == 0 {
         return Some(format!("budget: {keys} count work of the device, but no frame was on the device; {REMEDY}"));
     }
+    if report.placement.graphs_off_device > 0 {
+        return Some(format!(
+            "budget: {keys} count work of the device, but after an edit of the pipeline no frame was on the device; {REMEDY}"
+        ));
+    }
     (moved > 0).then(|| {
         format!(
             "budget: {keys} count work of the device, but {} computed on the cpu after the device was lost; help: see \

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use vramp::files::Saves;
 use vramp::runtime::Registry;
-use vramp::{Applied, Controls};
+use vramp::{Applied, ApplyError, Controls};
 
 use super::live::{Live, Message};
 use super::own_files;
@@ -50,8 +50,10 @@ impl FollowedPipeline {
                 if saves.saved() {
                     let text = std::fs::read(&path).ok();
                     if text.is_some() && text != known {
-                        known = text;
-                        if let Some(message) = apply(&args, &path, &registry, &controls) {
+                        let (applied, message) = apply(&args, &path, &registry, &controls);
+                        // A file that was refused is tried again when it is saved again.
+                        known = if applied { text } else { None };
+                        if let Some(message) = message {
                             live.tell(message);
                         }
                     }
@@ -64,11 +66,12 @@ impl FollowedPipeline {
     }
 }
 
-/// Applies the file to the run; returns what to tell the user.
-fn apply(args: &RunArgs, path: &Path, registry: &Registry, controls: &Controls) -> Option<Message> {
+/// Applies the file to the run. Returns whether the run has what the file says, and what to tell the user.
+fn apply(args: &RunArgs, path: &Path, registry: &Registry, controls: &Controls) -> (bool, Option<Message>) {
     let shown = path.display();
     let refused = |problem: String| {
-        Some(Message::Warning(format!("{shown} cannot be used, so the run continues as before: {problem}")))
+        let words = format!("{shown} cannot be used, so the run continues as before: {problem}");
+        (false, Some(Message::Warning(words)))
     };
     // The same checks of files and standard streams as at the start of the run.
     let read = CheckedPipeline::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files));
@@ -79,14 +82,16 @@ fn apply(args: &RunArgs, path: &Path, registry: &Registry, controls: &Controls) 
     };
     match controls.apply(&checked.graph) {
         // An event of the run reports a replaced graph.
-        Ok(Applied::Nothing | Applied::Replaced) => None,
+        Ok(Applied::Nothing | Applied::Replaced) => (true, None),
         Ok(Applied::Set(change)) => {
             let from = match change.frame(Duration::from_secs(1)) {
                 Some(frame) => format!("from frame {frame} on"),
                 None => "from the next frame on".to_owned(),
             };
-            Some(Message::Note(format!("{shown}: its settings are in force {from}")))
+            (true, Some(Message::Note(format!("{shown}: its settings are in force {from}"))))
         }
+        // The run has ended, or ends before the edit could take effect.
+        Err(ApplyError::Ending) => (false, None),
         Err(error) => refused(error.to_string()),
     }
 }

@@ -28,8 +28,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use vramp_plan::Graph;
 use vramp_plan::catalog::{Family, PathUse, ValueType};
+use vramp_plan::{Graph, Handler};
 
 use identity::{FileIdentity, FileKind, FoundFile};
 
@@ -51,6 +51,43 @@ vramp_plan::debug_as_display!(Clash);
 pub struct FileUse {
     reads: Vec<FileReader>,
     writes: Vec<Write>,
+}
+
+/// The files that the sinks of a run have written, over all graphs of the run. Numbered files are not among them, because
+/// their numbers go on.
+#[derive(Debug, Clone, Default)]
+pub struct WrittenFiles {
+    /// Absolute paths.
+    paths: Vec<PathBuf>,
+}
+
+impl WrittenFiles {
+    /// Adds the files of a graph.
+    pub fn add(&mut self, graph: &Graph) {
+        for path in graph.handlers().iter().flat_map(written_by) {
+            // A path that cannot be made absolute cannot be opened either.
+            let Ok(path) = std::path::absolute(path) else { continue };
+            if !self.paths.contains(&path) {
+                self.paths.push(path);
+            }
+        }
+    }
+
+    /// The path of a file that this handler would write anew, as written in its setting.
+    pub fn would_lose(&self, handler: &Handler) -> Option<String> {
+        let is_there = |path: &&str| {
+            identity::at(Path::new(path)).is_some_and(|found| {
+                found.kind == FileKind::File && self.paths.iter().any(|own| identity::at(own).as_ref() == Some(&found))
+            })
+        };
+        written_by(handler).find(is_there).map(str::to_owned)
+    }
+}
+
+/// The files that a handler writes under a name of their own.
+fn written_by(handler: &Handler) -> impl Iterator<Item = &str> {
+    let paths = handler.entry.settings.iter().filter(|own| own.value == ValueType::Path(PathUse::Write));
+    paths.filter_map(|own| handler.settings.text(own.name)).filter(|path| *path != "-")
 }
 
 /// A handler with its setting, or a part of the program.

@@ -141,25 +141,36 @@ impl Controls {
         &self,
         changes: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Change, SetError> {
+        let changes: Vec<(N, SettingInput)> = changes.into_iter().map(|(name, value)| (name, value.into())).collect();
+        self.at_turn(|state| {
+            let before = state.graph().clone();
+            let mut wanted = WantedChanges::of(&before);
+            for (name, value) in changes {
+                wanted.add(name.as_ref(), value)?;
+            }
+            let checked = wanted.check(&state.registry, &state.planner, state.writes)?;
+            let accepted = state.changer.change(checked.changes, &checked.memory)?;
+            // A source may have changed its size meanwhile, so only the changed handlers are replaced.
+            let mut graph = state.graph();
+            *graph = checked.handlers.into_iter().fold(graph.clone(), |graph, handler| graph.with_handler(handler));
+            Ok(Change { accepted })
+        })
+    }
+
+    /// Calls `work` when no other change is being made, with the graph that then continues the run.
+    fn at_turn<R>(&self, work: impl FnOnce(&Arc<ControlState>) -> R) -> R {
         let mut state = self.state();
-        let mut turn = state.turn();
-        // Another graph may have continued the run while this thread waited for its turn.
-        while !Arc::ptr_eq(&state, &self.state()) {
+        loop {
+            let turn = state.turn();
+            let now = self.state();
+            if Arc::ptr_eq(&state, &now) {
+                let result = work(&state);
+                drop(turn);
+                return result;
+            }
             drop(turn);
-            state = self.state();
-            turn = state.turn();
+            state = now;
         }
-        let before = state.graph().clone();
-        let mut wanted = WantedChanges::of(&before);
-        for (name, value) in changes {
-            wanted.add(name.as_ref(), value.into())?;
-        }
-        let checked = wanted.check(&state.registry, &state.planner, state.writes)?;
-        let accepted = state.changer.change(checked.changes, &checked.memory)?;
-        // A source may have changed its size meanwhile, so only the changed handlers are replaced.
-        let mut graph = state.graph();
-        *graph = checked.handlers.into_iter().fold(graph.clone(), |graph, handler| graph.with_handler(handler));
-        Ok(Change { accepted })
     }
 
     /// The value of a setting in its text form, as [`Controls::set`] takes it.

@@ -8,6 +8,7 @@
 //! Invariants: equal plans give equal engines. Nodes are made in the order of the plan's units. A handler that cannot
 //! run is reported before any file or device is opened.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::observe::monitor::RunProgress;
 use crate::observe::sink_counter::SinkCounter;
 use crate::waker::Driver;
 
+use super::barrier::SourceMark;
 #[cfg(not(target_arch = "wasm32"))]
 use super::changes::Changer;
 use super::lanes::BuiltLanes;
@@ -52,6 +54,8 @@ pub(super) struct BuildContext<'a> {
     pub(super) target: PoolTarget,
     pub(super) handles: Handles,
     pub(super) driver: Driver,
+    /// The marks of the sources.
+    pub(super) marks: RefCell<Vec<Arc<SourceMark>>>,
 }
 
 pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError> {
@@ -75,6 +79,11 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
     #[cfg(not(target_arch = "wasm32"))]
     let changer = Changer::new(&shared, &mut nodes);
     let rings = connect(plan, &mut nodes, &shared.signals);
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        super::succession::label_inputs(plan, &mut nodes);
+        super::succession::form_companies(plan, &nodes);
+    }
     let lanes = BuiltLanes::of(&shared, nodes)?;
     let links: Vec<WatchedLink> = plan
         .links
@@ -119,6 +128,7 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         begun: None,
         handles: shared.handles,
         driver: shared.driver,
+        marks: shared.marks.into_inner(),
         #[cfg(not(target_arch = "wasm32"))]
         changer,
     })
@@ -169,6 +179,7 @@ impl<'a> BuildContext<'a> {
             target,
             handles,
             driver,
+            marks: RefCell::default(),
         }
     }
 }

@@ -144,6 +144,12 @@ impl Changer {
         Changer { shared: Arc::new(ChangerState { units, published, ended, device_history, variants, needed, target }) }
     }
 
+    /// Leaves the changes that wait to a succeeding engine, whose graph has the changed settings.
+    pub(super) fn leave_to(&self, frame: u64) {
+        let units = self.shared.units.lock().unwrap_or_else(PoisonError::into_inner);
+        units.iter().for_each(|unit| unit.queue.leave_to(frame));
+    }
+
     /// Refuses later changes.
     pub(super) fn end(&self) {
         self.shared.ended.store(true, Ordering::Release);

@@ -26,6 +26,7 @@
 //! however the run ends.
 
 mod account;
+pub(crate) mod barrier;
 mod build;
 #[cfg(not(target_arch = "wasm32"))]
 mod changes;
@@ -38,13 +39,15 @@ mod run;
 mod snapshot;
 mod stopper;
 #[cfg(not(target_arch = "wasm32"))]
-mod succession;
+pub(crate) mod succession;
 mod watch;
 mod where_it_ran;
 mod wiring;
 
 pub use crate::lane::Reopen;
 pub use crate::node::Replan;
+use barrier::SourceMark;
+pub use barrier::Unrest;
 #[cfg(not(target_arch = "wasm32"))]
 pub use changes::{AcceptedChange, ChangeError, Changer, HandlerChange};
 pub use error::{PrepareError, RunError, RunOutcome};
@@ -132,6 +135,7 @@ pub struct Engine {
     begun: Option<Instant>,
     handles: Handles,
     driver: Driver,
+    marks: Vec<Arc<SourceMark>>,
     #[cfg(not(target_arch = "wasm32"))]
     changer: Changer,
 }

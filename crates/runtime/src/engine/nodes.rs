@@ -19,6 +19,7 @@ use crate::node::Node;
 use crate::registry::{OwnedSetup, Worker};
 use crate::waker::Waker;
 
+use super::barrier::SourceMark;
 use super::build::BuildContext;
 use super::{EngineParts, PrepareError};
 
@@ -199,7 +200,10 @@ fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node 
     let live = entry.live.under(settings) && !options.nominal_time;
     let clock = if live { Clock::arrivals(rate) } else { Clock::free(rate) };
     let clock = options.pace.map_or(clock.clone(), |pace| clock.pace(pace));
-    let mut node = node.clock(clock).limit(options.frames).pausing(shared.stop.sources_pause());
+    let mark = Arc::new(SourceMark::new(&planned.handler.name));
+    let mut node = node.clock(clock).limit(options.frames);
+    node = node.pausing(shared.stop.sources_pause(), shared.stop.barrier(), &mark);
+    shared.marks.borrow_mut().push(mark);
     if options.nominal_time {
         node = node.nominal();
     }

@@ -38,6 +38,7 @@ use crate::memory::no_memory::NoMemory;
 use crate::memory::shortage::{Stall, Verdict};
 use crate::observe::monitor::{RunEvent, RunProgress};
 
+use super::barrier::{Switch, SwitchStep, Unrest};
 use super::{Engine, PrepareError, RunError, RunOutcome, Stopper};
 
 /// How long the run waits for handlers after a stop.
@@ -77,6 +78,7 @@ impl Engine {
         let (mut second, mut last) = (started.elapsed().as_secs() + 1, self.watched.before);
         let (mut hangs, mut stuck) = (None, None::<(Instant, HandlerFailure)>);
         let (mut stall, mut looked) = (Stall::default(), started);
+        let mut switch = Switch::default();
         while (0..count).any(|number| lanes[number].is_none() && hangs != Some(number)) {
             let now = Instant::now();
             // The device lane cannot report an overdue submission itself while it is inside the driver.
@@ -127,7 +129,11 @@ impl Engine {
                     self.stop.stop();
                 }
             }
-            let wait = wait.min(LOOK);
+            let mut wait = wait.min(LOOK);
+            if self.stop.is_handing_over() && !self.stop.is_switching() {
+                self.come_to_rest(&mut switch, &busy, &lanes);
+                wait = wait.min(SHORTEST);
+            }
             match back.recv_timeout(wait) {
                 Ok(Back { number, lane, result }) => {
                     let lone_source = lane.is_lone_source();
@@ -169,6 +175,25 @@ impl Engine {
         }
         self.lanes = lanes.into_iter().flatten().collect();
         Ok(self.close(started, error))
+    }
+
+    /// Advances towards the end between two frames, at which another engine continues.
+    fn come_to_rest(&self, switch: &mut Switch, busy: &[Arc<Busy>], lanes: &[Option<Lane>]) {
+        let step = if self.stop.is_ending() {
+            SwitchStep::GiveUp(Unrest::Frames)
+        } else {
+            let out = (0..lanes.len()).filter(|number| lanes[*number].is_none());
+            switch.look(self.stop.barrier(), &self.marks, out.map(|number| busy[number].look()).collect())
+        };
+        match step {
+            SwitchStep::Raise => self.stop.raise_barrier(),
+            SwitchStep::Look => self.stop.wake_all(),
+            SwitchStep::Switch => self.stop.switch(),
+            SwitchStep::GiveUp(why) => {
+                *switch = Switch::default();
+                self.stop.resume((!self.stop.is_ending()).then_some(why));
+            }
+        }
     }
 
     /// Checks whether lanes wait for memory that will never be returned; returns the failure if so.
@@ -284,7 +309,8 @@ const STACK_BYTES: u64 = (2 << 20) + (256 << 10);
 
 fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
     // Handlers are started on the lane's thread, because starting may wait for files or pipes too.
-    let result = lane.start().and_then(|()| lane.run(&|| started.elapsed(), || stop.is_stopped()));
+    let result =
+        lane.start().and_then(|()| lane.run(&|| started.elapsed(), || stop.is_stopped() || stop.is_switching()));
     // If the lane returns too late, the receiver is gone and the result is not needed any more.
     let _ = send.send(Back { number, lane, result });
 }

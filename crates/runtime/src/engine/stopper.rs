@@ -8,12 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::link::wake_signal::WakeSignal;
 
+use super::barrier::{Barrier, Unrest};
+
 #[derive(Debug, Clone, Default)]
 pub struct Stopper {
     stopped: Arc<AtomicBool>,
     finishing: Arc<AtomicBool>,
     intended: Arc<AtomicBool>,
     handing_over: Arc<AtomicBool>,
+    /// The engine has come to a rest, and its lanes return.
+    switching: Arc<AtomicBool>,
+    /// Why the engine did not come to a rest.
+    gave_up: Arc<Mutex<Option<Unrest>>>,
+    barrier: Arc<Barrier>,
     /// Whether sources pause: the run is finishing, or another engine continues it. One flag, because every source reads
     /// it for every frame.
     sources_pause: Arc<AtomicBool>,
@@ -42,6 +49,7 @@ impl Stopper {
         let signals = self.signals();
         self.finishing.store(true, Ordering::Release);
         self.sources_pause.store(true, Ordering::Release);
+        self.barrier.lower();
         drop(signals);
         self.wake_all();
     }
@@ -55,16 +63,58 @@ impl Stopper {
         self.is_stopped() || self.finishing.load(Ordering::Acquire)
     }
 
-    /// Pauses the sources, so that the engine ends between two frames and another engine can continue the run.
+    /// Asks the engine to come to a rest between two frames, so that another engine can continue the run.
     pub(super) fn begin_hand_over(&self) {
+        *self.gave_up.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.handing_over.store(true, Ordering::Release);
-        self.sources_pause.store(true, Ordering::Release);
+    }
+
+    /// Whether another engine is to continue the run.
+    pub(crate) fn is_handing_over(&self) -> bool {
+        self.handing_over.load(Ordering::Acquire)
+    }
+
+    pub(super) fn barrier(&self) -> &Arc<Barrier> {
+        &self.barrier
+    }
+
+    /// Makes sources pause at their marks.
+    pub(super) fn raise_barrier(&self) {
+        // Under the lock, so that a run that finishes meanwhile ends its sources.
+        let signals = self.signals();
+        if !self.is_ending() {
+            self.barrier.raise();
+            self.sources_pause.store(true, Ordering::Release);
+        }
+        drop(signals);
         self.wake_all();
     }
 
-    /// Whether sources pause because another engine continues the run.
-    pub(crate) fn is_handing_over(&self) -> bool {
-        self.handing_over.load(Ordering::Acquire)
+    /// Lets the engine continue instead of a successor.
+    pub(super) fn resume(&self, why: Option<Unrest>) {
+        let signals = self.signals();
+        self.barrier.lower();
+        *self.gave_up.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        self.handing_over.store(false, Ordering::Release);
+        self.sources_pause.store(self.finishing.load(Ordering::Acquire), Ordering::Release);
+        drop(signals);
+        self.wake_all();
+    }
+
+    /// Lets the lanes return, because nothing moves any more.
+    pub(super) fn switch(&self) {
+        self.switching.store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    pub(super) fn is_switching(&self) -> bool {
+        self.switching.load(Ordering::Acquire)
+    }
+
+    /// Why the engine continued after it was asked to hand over.
+    #[doc(hidden)]
+    pub fn gave_up(&self) -> Option<Unrest> {
+        self.gave_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The flag that makes sources pause.
@@ -77,6 +127,8 @@ impl Stopper {
         let mut signals = self.signals();
         *signals = own;
         self.handing_over.store(false, Ordering::Release);
+        self.switching.store(false, Ordering::Release);
+        self.barrier.lower();
         self.sources_pause.store(self.finishing.load(Ordering::Acquire), Ordering::Release);
         drop(signals);
         if self.is_ending() {

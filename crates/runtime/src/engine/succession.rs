@@ -1,9 +1,10 @@
 //! Replaces an engine by another between two frames, for a graph that changes while it runs.
 //!
-//! The next engine is built while this engine runs, so that a graph that cannot be built disturbs nothing. Then the
-//! sources pause, the frames in flight arrive, and this engine ends without stopping its handlers. The next engine takes
-//! over the handlers that are in both graphs, with their state and the frames that they hold, and the positions of the
-//! sources. All other handlers of this engine are stopped.
+//! The next engine is built while this engine runs, so that a graph that cannot be built disturbs nothing. Then this
+//! engine comes to a rest ([`super::barrier`]) and its lanes return. Nothing is ended or stopped. The next engine takes
+//! over the handlers that are in both graphs, with their state and the frames that they hold, the positions of the
+//! sources, and for each link that is in both graphs the frame that its consumer uses and the frames that wait. All other
+//! handlers of this engine are stopped.
 //!
 //! Invariants: no frame is lost. The numbers and times of a source continue. A handler is started once and stopped once.
 
@@ -11,10 +12,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use vramp_plan::{Content, Plan, Policy, Space};
+
 use crate::failure::HandlerFailure;
 use crate::lane::Lane;
 use crate::node::Node;
-use crate::node::succession::{KeptHandler, KeptSource};
+use crate::node::succession::{KeptHandler, KeptInput, KeptSource};
 use crate::observe::monitor::RunProgress;
 use crate::observe::report::Report;
 
@@ -23,6 +26,8 @@ use super::{Engine, Stopper};
 /// What an engine leaves to its successor.
 pub struct Kept {
     handlers: BTreeMap<String, KeptHandler>,
+    /// By label: what the inputs of nodes held.
+    inputs: Vec<(InputLabel, KeptInput)>,
     sources: BTreeMap<String, KeptSource>,
     begun: Option<Instant>,
     progress: RunProgress,
@@ -34,9 +39,58 @@ impl std::fmt::Debug for Kept {
     }
 }
 
+/// Identifies an input of a node in two engines.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct InputLabel {
+    from: String,
+    /// The consumer, or the direction of the transfer that the input belongs to.
+    to: String,
+    space: Space,
+    content: Content,
+}
+
+impl InputLabel {
+    /// Whether both are the same link, perhaps in different spaces.
+    pub(crate) fn is_same_link(&self, other: &InputLabel) -> bool {
+        (&self.from, &self.to, &self.content) == (&other.from, &other.to, &other.content)
+    }
+}
+
+/// Gives every input of every node its label.
+pub(super) fn label_inputs(plan: &Plan, nodes: &mut [Node]) {
+    for link in &plan.links {
+        let from = plan.port_name(link.from);
+        for (at, ring) in link.rings.iter().map(|ring| &plan.rings[*ring]).enumerate() {
+            // The first of two rings leads to the transfer, which several links may share.
+            let is_last = at + 1 == link.rings.len();
+            let to = if is_last { plan.port_name(link.to) } else { "transfer".to_owned() };
+            let space = if is_last { link.space } else { link.from_space };
+            let label = InputLabel { from: from.clone(), to, space, content: link.content.clone() };
+            nodes[ring.to].label_input(ring.input, label);
+        }
+    }
+}
+
+/// Puts sources whose frames meet over lossless links into one company. Such sources cannot be far apart, because their
+/// consumer waits for each of them.
+pub(super) fn form_companies(plan: &Plan, nodes: &[Node]) {
+    let mut company: Vec<usize> = (0..nodes.len()).collect();
+    let lossless = || plan.rings.iter().filter(|ring| ring.link_policy == Policy::Lossless);
+    // The smaller number spreads along the rings until nothing changes.
+    while lossless().fold(false, |changed, ring| {
+        let least = company[ring.from].min(company[ring.to]);
+        let differs = company[ring.from] != company[ring.to];
+        (company[ring.from], company[ring.to]) = (least, least);
+        changed || differs
+    }) {}
+    for (node, company) in nodes.iter().zip(company) {
+        node.join_company(u32::try_from(company).unwrap_or(u32::MAX));
+    }
+}
+
 impl Stopper {
-    /// Ends the engine between two frames, so that its successor can continue. The outcome of the run then has
-    /// [`Kept`].
+    /// Asks the engine to come to a rest between two frames, so that its successor can continue. The outcome of the run
+    /// then has [`Kept`]. If the engine does not come to a rest, it continues ([`Stopper::gave_up`]).
     #[doc(hidden)]
     pub fn hand_over(&self) {
         self.begin_hand_over();
@@ -44,10 +98,11 @@ impl Stopper {
 }
 
 impl Kept {
-    /// Stops the handlers that the successor has not taken. The frames that they held count as filtered in `report`, as at
-    /// the end of a run.
+    /// Stops the handlers that the successor has not taken. The frames that they held count as filtered in `report`, and
+    /// frames that waited on links of the old graph alone count as stopped.
     pub fn stop_rest(self, report: &mut Report) -> Result<(), HandlerFailure> {
         let mut first = Ok(());
+        report.dropped.stopped += self.inputs.iter().map(|(_, input)| input.waiting_frames()).sum::<u64>();
         for (name, kept) in self.handlers {
             report.drop_held(&name, kept.held_frames());
             let stopped = kept.stop(&name);
@@ -62,21 +117,26 @@ impl Kept {
 impl Engine {
     /// Takes out what a successor continues with, if the engine has ended for that.
     pub(super) fn hand_over(&mut self, failed: bool) -> Option<Kept> {
-        if failed || !self.stop.is_handing_over() || self.stop.is_ending() {
+        // An engine whose streams have all ended needs no rest.
+        let is_over = || self.stop.is_handing_over() && !self.stop.is_ending();
+        if failed || self.stop.is_stopped() || !(self.stop.is_switching() || is_over()) {
             return None;
         }
         let elapsed = self.begun.map(|begun| begun.elapsed()).unwrap_or_default();
         let progress = self.watched.progress(elapsed);
-        let mut kept = Kept { handlers: BTreeMap::new(), sources: BTreeMap::new(), begun: self.begun, progress };
+        let (handlers, sources, inputs) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let mut kept = Kept { handlers, inputs, sources, begun: self.begun, progress };
         for node in self.lanes.iter_mut().flat_map(Lane::nodes_mut) {
             let name = node.first_name().to_owned();
             if let Some(position) = node.position() {
                 kept.sources.insert(name.clone(), position);
             }
+            kept.inputs.extend(node.take_inputs());
             if let Some(handler) = node.take_handler() {
                 kept.handlers.insert(name, handler);
             }
         }
+        self.changer.leave_to(kept.sources.values().map(KeptSource::next).max().unwrap_or(0));
         Some(kept)
     }
 
@@ -100,6 +160,7 @@ impl Engine {
                 node.put_handler(handler);
                 taken += 1;
             }
+            node.put_inputs(&mut kept.inputs);
         }
         if let Some(watched) = Arc::get_mut(&mut self.watched) {
             // Work of the earlier engine on the same device is in the report of that engine.

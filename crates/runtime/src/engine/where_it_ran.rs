@@ -30,6 +30,7 @@ impl WatchedEngine {
                 placement.moved_frames = placement.moved_frames.max(on_host);
             }
         }
+        placement.graphs_off_device = u64::from(placement.frames > 0 && placement.gpu_frames == 0);
         placement
     }
 

@@ -130,11 +130,6 @@ impl LaneContext {
         self
     }
 
-    /// Whether the engine ends because another engine continues the run.
-    pub(crate) fn is_handing_over(&self) -> bool {
-        self.stopper.as_ref().is_some_and(Stopper::is_handing_over)
-    }
-
     pub(crate) fn is_ending(&self) -> bool {
         self.stopper.as_ref().is_some_and(Stopper::is_ending)
     }

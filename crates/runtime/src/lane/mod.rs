@@ -450,6 +450,7 @@ fn fire_all(
     let (mut at, mut fresh, mut longest) = (begun, true, (Duration::ZERO, 0, 0));
     for at_node in 0..nodes.len() {
         if gates[at_node].iter().any(|way_out| !nodes[*way_out].has_room()) {
+            nodes[at_node].look_at_barrier();
             over = false;
             continue;
         }
@@ -490,7 +491,7 @@ fn fire_all(
             // The consumers of a node that has just ended can move now.
             Fired::Over => {
                 moved |= !was_over;
-                if !was_over && !context.is_handing_over() {
+                if !was_over {
                     node.announce_end();
                 }
             }

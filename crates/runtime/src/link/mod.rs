@@ -174,6 +174,15 @@ impl<T> LinkReceiver<T> {
         (newest, lost)
     }
 
+    /// Puts a slot into the ring before its producer sends anything. Returns the slot if the ring is full.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn put_first(&self, slot: StreamSlot<T>) -> Option<StreamSlot<T>> {
+        match self.shared.ring().send(slot) {
+            SendResult::Full(slot) => Some(slot),
+            SendResult::Taken => None,
+        }
+    }
+
     /// Marks the consumer as ended.
     pub fn close(&self) {
         self.shared.ring().close();

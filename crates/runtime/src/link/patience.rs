@@ -65,7 +65,12 @@ impl Patience {
         if self.sleeps.load(Ordering::Relaxed) >= attempt_after {
             self.sleeps.store(0, Ordering::Relaxed);
             self.attempt_after.store((attempt_after * 2).min(MOST_SLEEPS), Ordering::Relaxed);
-            return yields_until(&changed);
+            let found = yields_until(&changed);
+            if found {
+                // The other thread is awake again, and its next answer may come soon.
+                self.fewer.store(0, Ordering::Relaxed);
+            }
+            return found;
         }
         for _ in self.fewer.load(Ordering::Relaxed)..YIELDS {
             yield_now();

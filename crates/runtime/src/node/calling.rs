@@ -83,7 +83,7 @@ impl Node {
                 )));
             } else {
                 now.pts_ns = pts_ns;
-                self.last = now;
+                (self.last, self.stamps) = (now, true);
             }
         }
         self.keep_call(now, &outcome);

@@ -85,6 +85,12 @@ impl ChangeQueue {
         if is_due { waiting.pop_front() } else { None }
     }
 
+    /// Leaves the changes that wait to another engine, which has them from this frame on.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn leave_to(&self, frame: u64) {
+        self.lock().drain(..).for_each(|change| change.record.applied(frame));
+    }
+
     fn put_back(&self, change: QueuedChange) {
         self.lock().push_front(change);
     }
@@ -137,7 +143,7 @@ impl ChangeRecord {
     pub(crate) fn problem(&self) -> Option<String> {
         let state = self.lock();
         let is_lost = state.frame.is_none() && self.ended.load(Ordering::Acquire);
-        let lost = || "the run ended, or continued with another graph, before the change took effect".to_owned();
+        let lost = || "the run ended before the change took effect".to_owned();
         state.problem.clone().or_else(|| is_lost.then(lost))
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use vramp_plan::{OnError, Policy, Size};
 
 use crate::clock::Clock;
+use crate::engine::barrier::{Barrier, SourceMark};
 use crate::failure::NodeMember;
 use crate::frame::{Birth, Frame};
 #[cfg(not(target_arch = "wasm32"))]
@@ -53,6 +54,9 @@ impl Node {
             limit: u64::MAX,
             taken_before: 0,
             pauses: Arc::default(),
+            barrier: Arc::default(),
+            mark: None,
+            stamps: false,
             delay: 0,
             shifts: false,
             every: 1,
@@ -78,6 +82,8 @@ impl Node {
             over: false,
             memory: super::short::NodeMemory::default(),
             changes: super::changes::NodeChanges::default(),
+            #[cfg(not(target_arch = "wasm32"))]
+            labels: Vec::new(),
         }
     }
 
@@ -127,10 +133,10 @@ impl Node {
         self
     }
 
-    /// Ends a source as soon as this flag is set.
+    /// Lets a source end as soon as this flag is set, or pause if there is a barrier, which `mark` tells.
     #[must_use]
-    pub(crate) fn pausing(mut self, pauses: Arc<AtomicBool>) -> Node {
-        self.pauses = pauses;
+    pub(crate) fn pausing(mut self, pauses: Arc<AtomicBool>, barrier: &Arc<Barrier>, mark: &Arc<SourceMark>) -> Node {
+        (self.pauses, self.barrier, self.mark) = (pauses, Arc::clone(barrier), Some(Arc::clone(mark)));
         self
     }
 

@@ -19,6 +19,8 @@ use vramp_plan::{Policy, Space};
 use crate::frame::Frame;
 use crate::link::LinkReceiver;
 use crate::link::ring::{BEFORE_ALL, DropReason, SlotRing, StreamSlot};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::node::succession::KeptInput;
 
 pub(crate) struct Inputs {
     ports: Vec<Option<Port>>,
@@ -257,6 +259,29 @@ impl Inputs {
     /// The newest frames of all inputs but the lead.
     pub(crate) fn supplied(&mut self) -> impl Iterator<Item = &mut Frame> {
         self.others_mut().filter_map(|port| port.newest.as_mut())
+    }
+
+    /// Takes out what an input holds; `None` if the input is not linked.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn take_kept(&mut self, at: usize) -> Option<KeptInput> {
+        let port = self.ports.get_mut(at)?.as_mut()?;
+        let waiting = std::iter::from_fn(|| port.link.take()).collect();
+        Some(KeptInput::new(port.newest.take(), waiting))
+    }
+
+    /// Continues with what the same input of another engine held. Returns the slots for which the ring has no room.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn put_kept(
+        &mut self,
+        at: usize,
+        newest: Option<Frame>,
+        waiting: Vec<StreamSlot<Frame>>,
+    ) -> Vec<StreamSlot<Frame>> {
+        let Some(port) = self.ports.get_mut(at).and_then(Option::as_mut) else { return waiting };
+        (port.newest, port.seen) = (newest, true);
+        let mut waiting = waiting.into_iter();
+        let full = waiting.by_ref().find_map(|slot| port.link.put_first(slot));
+        full.into_iter().chain(waiting).collect()
     }
 
     /// Ends consumption, so that no producer waits for room at a node that has ended.

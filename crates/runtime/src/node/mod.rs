@@ -47,6 +47,7 @@ use std::time::Duration;
 use vramp_plan::{OnError, PlannedMemory, Size};
 
 use crate::clock::Clock;
+use crate::engine::barrier::{Barrier, SourceMark};
 use crate::failure::{HandlerFailure, NodeMember, catch};
 use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
@@ -103,8 +104,12 @@ pub struct Node {
     limit: u64,
     /// Frames that this source has sent in earlier engines of the run.
     taken_before: u64,
-    /// Whether the source pauses.
+    /// Whether a source has to look whether it ends or pauses.
     pauses: Arc<AtomicBool>,
+    barrier: Arc<Barrier>,
+    mark: Option<Arc<SourceMark>>,
+    /// Whether the source has given a frame a time of its own.
+    stamps: bool,
     delay: usize,
     /// Whether held frames leave under the number and time of the frame that pushes them out.
     shifts: bool,
@@ -137,6 +142,9 @@ pub struct Node {
     over: bool,
     memory: short::NodeMemory,
     changes: changes::NodeChanges,
+    /// By input: how a succeeding engine recognises it.
+    #[cfg(not(target_arch = "wasm32"))]
+    labels: Vec<Option<crate::engine::succession::InputLabel>>,
 }
 
 impl Node {
@@ -267,7 +275,7 @@ impl Node {
             return self.end(BEFORE_ALL);
         }
         if self.ending {
-            return self.flush(context);
+            return self.flush();
         }
         if self.is_gated
             && let Some(waits) = self.wait_at_gate(since_start)
@@ -281,12 +289,12 @@ impl Node {
                 Some(Err(lead)) => {
                     let news = self.pass_on(lead.known);
                     match self.inputs.end_ns(&lead) {
-                        Some(end_ns) => self.finish(end_ns, context),
+                        Some(end_ns) => self.finish(end_ns),
                         None if news => Fired::Moved,
                         None => Fired::Stuck,
                     }
                 }
-                None => self.finish(BEFORE_ALL, context),
+                None => self.finish(BEFORE_ALL),
             };
         }
         let Some(lead) = self.inputs.look() else { return self.end(BEFORE_ALL) };
@@ -301,7 +309,7 @@ impl Node {
             return if released || moved { Fired::Moved } else { Fired::Stuck };
         }
         if let Some(end_ns) = self.inputs.end_ns(&lead) {
-            return self.finish(end_ns, context);
+            return self.finish(end_ns);
         }
         let ready = certain && (!self.sends_next() || self.has_room());
         match if ready { self.inputs.take_lead() } else { None } {
@@ -358,7 +366,7 @@ impl Node {
             Ok((Flow::Ended, _)) => {
                 self.count_filtered();
                 self.ending = true;
-                self.finish(now.pts_ns - 1, context)
+                self.finish(now.pts_ns - 1)
             }
             outcome => self.settle(now, outcome, context),
         }

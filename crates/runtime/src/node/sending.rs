@@ -8,7 +8,6 @@
 //! changed.
 
 use crate::frame::{Frame, Meta};
-use crate::lane::context::LaneContext;
 use crate::link::LinkSender;
 use crate::link::ring::{SendResult, StreamSlot};
 use crate::node::inputs::Watermark;
@@ -164,17 +163,13 @@ impl Node {
     }
 
     /// Sends the held slots and then ends the stream at this time.
-    pub(super) fn finish(&mut self, end_ns: i64, context: &LaneContext) -> Fired {
+    pub(super) fn finish(&mut self, end_ns: i64) -> Fired {
         self.end_ns = end_ns;
-        self.flush(context)
+        self.flush()
     }
 
-    /// Sends one held slot, or ends the stream if none is left. A delay whose engine hands over to another keeps its
-    /// slots for that engine.
-    pub(super) fn flush(&mut self, context: &LaneContext) -> Fired {
-        if self.delay > 0 && context.is_handing_over() {
-            return self.end_stream(self.end_ns);
-        }
+    /// Sends one held slot, or ends the stream if none is left.
+    pub(super) fn flush(&mut self) -> Fired {
         if self.shifts {
             self.drop_held();
         }
@@ -195,12 +190,11 @@ impl Node {
     }
 
     pub(super) fn end(&mut self, end_ns: i64) -> Fired {
-        self.drop_held();
-        self.end_stream(end_ns)
-    }
-
-    fn end_stream(&mut self, end_ns: i64) -> Fired {
         self.forget_call();
+        self.drop_held();
+        if let Some(mark) = &self.mark {
+            mark.end(self.last_ns());
+        }
         self.outputs.iter().flatten().for_each(|link| link.end(end_ns));
         self.inputs.close();
         self.over = true;

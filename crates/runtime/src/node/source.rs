@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::clock::{Paced, Tick};
+use crate::clock::{Clock, Paced, Tick};
 use crate::failure::catch;
 use crate::handler::{Flow, HandlerError, Now};
 use crate::lane::context::LaneContext;
@@ -20,9 +20,13 @@ use super::{Fired, Node};
 
 impl Node {
     pub(super) fn fire_source(&mut self, since_start: Duration, context: &mut LaneContext) -> Fired {
-        let done = self.counts.taken >= self.limit || self.pauses.load(Ordering::Relaxed);
-        if done || self.is_unwanted() {
+        if self.counts.taken >= self.limit || self.is_unwanted() {
             return self.end(self.last_ns());
+        }
+        if self.pauses.load(Ordering::Relaxed)
+            && let Some(paused) = self.pause()
+        {
+            return paused;
         }
         if !self.has_room() {
             return Fired::Stuck;
@@ -72,6 +76,31 @@ impl Node {
         self.advance_clock(Tick { pts_ns: self.last.pts_ns, ..tick }, since_start);
         // The source may have stamped the frame with another time.
         self.follow_clock(self.last, outcome, context)
+    }
+
+    /// Lets a source that has no room tell whether it pauses.
+    pub(crate) fn look_at_barrier(&mut self) {
+        if self.pauses.load(Ordering::Relaxed) && self.barrier.round().is_some() && self.mark.is_some() {
+            self.pause();
+        }
+    }
+
+    /// Ends the source, or lets it wait at the barrier. `None` if the source is to send one more frame first.
+    fn pause(&mut self) -> Option<Fired> {
+        let last_ns = self.last_ns();
+        let (Some(round), Some(mark)) = (self.barrier.round(), self.mark.clone()) else {
+            return Some(self.end(last_ns));
+        };
+        let until_ns = mark.until_ns();
+        if self.clock.as_ref().and_then(Clock::next_ns).is_some_and(|next_ns| next_ns <= until_ns) {
+            return None;
+        }
+        // The next time of a source with times of its own is not known.
+        if until_ns > BEFORE_ALL && !self.stamps {
+            self.pass_on(Watermark { certain_ns: Some(until_ns), lasts_ns: BEFORE_ALL });
+        }
+        mark.pause(round, last_ns);
+        Some(Fired::Stuck)
     }
 
     fn advance_clock(&mut self, tick: Tick, since_start: Duration) {

@@ -1,10 +1,14 @@
 //! What a node passes on to a node of the same handler in a succeeding engine: the handler with its state, the frames that
-//! a delay holds, and the clock of a source.
+//! a delay holds, the frames at its inputs, and the clock of a source.
+
+use vramp_plan::Space;
 
 use crate::clock::Clock;
+use crate::engine::succession::InputLabel;
 use crate::failure::{HandlerFailure, catch};
-use crate::frame::Birth;
+use crate::frame::{Birth, Frame};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError};
+use crate::link::ring::StreamSlot;
 use crate::node::delay_line::DelayLine;
 use crate::node::pace::SourcePace;
 
@@ -21,6 +25,27 @@ pub(crate) struct KeptHandler {
     held: DelayLine,
     /// Number of frames that are held.
     frames: u64,
+}
+
+/// What an input held: the frame that it supplies, and the slots that wait in its ring.
+#[derive(Debug)]
+pub(crate) struct KeptInput {
+    newest: Option<Frame>,
+    waiting: Vec<StreamSlot<Frame>>,
+}
+
+impl KeptInput {
+    pub(crate) fn new(newest: Option<Frame>, waiting: Vec<StreamSlot<Frame>>) -> KeptInput {
+        KeptInput { newest, waiting }
+    }
+
+    fn take(&mut self) -> KeptInput {
+        KeptInput { newest: self.newest.take(), waiting: std::mem::take(&mut self.waiting) }
+    }
+
+    pub(crate) fn waiting_frames(&self) -> u64 {
+        self.waiting.iter().filter(|slot| matches!(slot, StreamSlot::Frame { .. })).count() as u64
+    }
 }
 
 /// The position of a source in its stream.
@@ -77,6 +102,42 @@ impl Node {
         self.counts.taken -= frames;
         self.stats.show(&self.counts);
         Some(KeptHandler { handler, frame, slots: self.slots, before_ns: self.before_ns, held, frames })
+    }
+
+    pub(crate) fn label_input(&mut self, input: usize, label: InputLabel) {
+        self.labels.resize(self.labels.len().max(input + 1), None);
+        self.labels[input] = Some(label);
+    }
+
+    /// Puts a source into the company of the sources whose frames are paired with its own.
+    pub(crate) fn join_company(&self, company: u32) {
+        if let Some(mark) = &self.mark {
+            mark.join(company);
+        }
+    }
+
+    /// Takes out what the inputs hold.
+    pub(crate) fn take_inputs(&mut self) -> Vec<(InputLabel, KeptInput)> {
+        let Node { labels, inputs, .. } = self;
+        let labelled = labels.iter().enumerate().filter_map(|(at, label)| Some((at, label.clone()?)));
+        labelled.filter_map(|(at, label)| Some((label, inputs.take_kept(at)?))).collect()
+    }
+
+    /// Continues with what the same inputs of another engine held, and takes it out of `kept`.
+    pub(crate) fn put_inputs(&mut self, kept: &mut [(InputLabel, KeptInput)]) {
+        for (at, label) in self.labels.iter().enumerate() {
+            let Some(label) = label else { continue };
+            let Some((own, held)) = kept.iter_mut().find(|(own, _)| own.is_same_link(label)) else { continue };
+            let KeptInput { newest, waiting } = held.take();
+            if own == label {
+                held.waiting = self.inputs.put_kept(at, newest, waiting);
+            } else {
+                // The consumer is in another space now. It uploads a frame that is on the host.
+                let newest = newest.filter(|frame| frame.space() == Space::Cpu);
+                self.inputs.put_kept(at, newest, Vec::new());
+                held.waiting = waiting;
+            }
+        }
     }
 
     /// Whether the node's handler processes whole frames.

@@ -45,6 +45,9 @@ impl Report {
             }
         }
         Report {
+            // The device of the graph that used one.
+            backend: if last.placement.gpu_frames == 0 { self.backend } else { last.backend },
+            device: if last.placement.gpu_frames == 0 { self.device } else { last.device },
             steady,
             placement,
             handlers,
@@ -97,6 +100,7 @@ impl Placement {
             gpu_frames: self.gpu_frames + last.gpu_frames,
             cpu_frames: self.cpu_frames + last.cpu_frames,
             moved_frames: self.moved_frames + last.moved_frames,
+            graphs_off_device: self.graphs_off_device + last.graphs_off_device,
             device_losses: self.device_losses + last.device_losses,
         }
     }

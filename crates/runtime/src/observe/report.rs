@@ -73,6 +73,8 @@ pub struct Placement {
     pub cpu_frames: u64,
     /// The most frames that any one handler or transfer took on the CPU, although the plan had placed it on the device.
     pub moved_frames: u64,
+    /// Graphs of the run that handled frames, but none of them on the device. More than 1 only if the graph was replaced.
+    pub graphs_off_device: u64,
     pub device_losses: u64,
 }
 
@@ -346,7 +348,7 @@ impl Report {
         if device_losses > 0 {
             return Err(NotOnDevice::Lost { losses: device_losses, frames: self.dropped.device_lost });
         }
-        if gpu_frames == 0 { Err(NotOnDevice::NoFrame) } else { Ok(()) }
+        if gpu_frames == 0 || self.placement.graphs_off_device > 0 { Err(NotOnDevice::NoFrame) } else { Ok(()) }
     }
 
     /// The handlers between sources and sinks that ran on the CPU, as planned or after a device loss.

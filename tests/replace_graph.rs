@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use vramp::plan::Graph;
 use vramp::plan::catalog::{Output, SizeRule};
 use vramp::prelude::*;
-use vramp::runtime::{Registry, RunEvent};
+use vramp::runtime::{Registry, RunEvent, RunProgress};
 use vramp::{Applied, ApplyError};
 
 /// The numbers and sums of the frames that a `note` sink has received, over its whole life.
@@ -95,12 +95,27 @@ fn replaced_under_way(space: Space) {
         "pattern size=32x24 frames=20000 ! tally ! note",
     ];
     let running = spawned(graphs[0], &registry, space);
+    let mut requests = Vec::new();
+    let read = |requests: &mut Vec<[u64; 4]>| {
+        let RunProgress { cpu_pool, gpu_pool, .. } = running.progress();
+        requests.push([cpu_pool.hits, cpu_pool.misses, gpu_pool.hits, gpu_pool.misses]);
+    };
     for (at, text) in graphs.iter().enumerate().skip(1) {
         wait_for(&notes, 100 * at);
+        read(&mut requests);
         let applied = running.controls().apply(&checked(text, &registry)).expect(text);
         assert!(matches!(applied, Applied::Replaced), "{text}: {applied:?}");
+        read(&mut requests);
     }
     let report = running.wait().unwrap();
+    read(&mut requests);
+    assert!((0..4).all(|count| requests.is_sorted_by_key(|counts| counts[count])), "no count restarts: {requests:?}");
+    let last = requests[requests.len() - 1];
+    assert!(last[0] + last[1] >= 3000, "the tally takes host memory for every frame: {last:?}");
+    if let Some(device) = running.watch().device() {
+        let pool = device.pool().statistics();
+        assert_eq!((last[2], last[3]), (pool.hits, pool.misses), "no request on the device is missed or counted twice");
+    }
     let notes = notes.lock().unwrap();
     let numbers: Vec<u64> = notes.iter().map(|(number, ..)| *number).collect();
     assert_eq!(numbers, (0..20000).collect::<Vec<_>>(), "no frame is lost, doubled or renumbered");

@@ -222,6 +222,12 @@ fn every_second_is_reported_with_what_came_through() {
         events.iter().filter_map(|e| if let RunEvent::Second(p) = e { Some(*p) } else { None }).collect();
     assert_eq!(seconds.len(), 2, "{events:?}");
     assert!(seconds[1].frames_out > seconds[0].frames_out && !outcome.stopped);
+    let (first, second) = (&seconds[0].cpu_pool, &seconds[1].cpu_pool);
+    let rate =
+        (second.hits - first.hits) as f64 / (seconds[1].elapsed.as_secs_f64() - seconds[0].elapsed.as_secs_f64());
+    assert!((20.0..=60.0).contains(&rate), "one frame's memory for each of 50 frames a second: {second:?}");
+    assert!((second.hits_per_second - rate).abs() <= 1e-6 * rate, "the rate is that of the last second: {second:?}");
+    assert!(second.misses == first.misses && second.misses_per_second == 0.0, "memory is reused: {second:?}");
     assert!(outcome.report.frames_in == outcome.report.frames_out, "what was on its way arrived");
 }
 

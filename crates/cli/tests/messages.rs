@@ -189,7 +189,7 @@ fn each_option_has_one_description() {
         let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains("Exit with code 4 if a frame needs more than this on average"), "{flat}");
         assert!(
-            flat.contains("Print the whole plan, the negotiated memory space of every link, and after a run the time of every handler on standard error"),
+            flat.contains("Print the whole plan, the negotiated memory space of every link, during a run the frame pools, and after a run the time of every handler on standard error"),
             "{flat}"
         );
     }

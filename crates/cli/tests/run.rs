@@ -129,8 +129,11 @@ fn a_run_prints_the_plan_and_a_summary_and_quiet_is_quiet() {
     assert_eq!((run.out.as_str(), run.err.as_str()), ("", ""), "nothing at all, not even from drivers");
     let run = ends_with(0, vramp(&["run", SMALL, "--cpu", "-v"]));
     assert!(run.err.contains("Negotiated: cpu (no transfer)") && run.err.contains("lanes "), "{}", run.err);
-    let run = ends_with(0, vramp(&["run", "pattern size=16x16 ! null", "--seconds", "1.5", "--cpu", "--fps", "30"]));
-    assert_eq!(run.err.lines().filter(|line| line.starts_with("   1 s  ")).count(), 1, "{}", run.err);
+    let paced = ["run", "pattern size=16x16 ! null", "--seconds", "1.5", "--cpu", "--fps", "30", "-v"];
+    let run = ends_with(0, vramp(&paced));
+    let progress: Vec<&str> = run.err.lines().filter(|line| line.starts_with("   1 s  ")).collect();
+    assert_eq!(progress.len(), 1, "{}", run.err);
+    assert!(progress[0].contains(" fps  cpu pool: ") && progress[0].ends_with(" misses/s"), "{progress:?}");
 }
 
 #[test]

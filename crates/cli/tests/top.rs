@@ -34,7 +34,9 @@ fn frames_in(path: &Path) -> u64 {
 #[test]
 fn it_shows_every_handler_and_link_with_numbers_that_move_and_q_ends_it() {
     let terminal = top(80, 24, ENDLESS, &PACED);
-    for words in ["pattern0", "soft", "invert0", "null0", "queue 3", "fps", "latency", "memory cpu", "device none"] {
+    for words in
+        ["pattern0", "soft", "invert0", "null0", "queue 3", "fps", "latency", "memory cpu", "pool cpu", "device none"]
+    {
         terminal.wait_for(words);
     }
     assert!(!terminal.is_cooked(), "keys come one by one");
@@ -59,7 +61,7 @@ fn it_shows_every_handler_and_link_with_numbers_that_move_and_q_ends_it() {
 #[test]
 fn on_the_device_its_name_its_work_and_its_memory_are_shown() {
     let terminal = top(120, 30, "pattern size=64x48 ! blur ! null", &["--gpu", "--fps", "100"]);
-    for words in ["(vulkan)  busy ", "memory gpu ", "; cpu ", "blur0     gpu"] {
+    for words in ["(vulkan)  busy ", "memory gpu ", "; cpu ", "pool gpu ", " 0 misses/s", "blur0     gpu"] {
         terminal.wait_for(words);
     }
     terminal.wait("a share of the time at work", |screen| {
@@ -377,6 +379,18 @@ fn a_picture_is_drawn_in_place_in_full_colour_and_stays() {
     assert!((2..=15).contains(&pictures), "{pictures} pictures of 40 frames in 0.4 s");
     assert!(ended.text.contains("40 frames in "), "all count as taken: {}", ended.text);
     assert!(!ended.bytes.contains("%  "), "no progress beside it");
+}
+
+#[test]
+fn a_verbose_run_has_its_pools_below_the_bar() {
+    let args = ["pattern size=64x48 ! blur ! null", "--cpu", "--fps", "100", "--frames", "150", "-v"];
+    let terminal = run(80, 24, &args, &[]);
+    terminal.wait("a bar, and the pool below it", |screen| {
+        let mut lines = screen.rows(0, 80).skip_while(|line| !line.contains("of 150 frames")).skip(1);
+        lines.next().filter(|line| line.starts_with("cpu pool: ") && line.trim_end().ends_with(" misses/s")).map(drop)
+    });
+    let ended = ends(terminal, 0);
+    assert!(!ended.text.contains("cpu pool: "), "nothing of it stays: {}", ended.text);
 }
 
 #[test]

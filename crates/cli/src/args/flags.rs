@@ -99,8 +99,8 @@ pub(crate) struct SharedFlags {
     /// Print only errors on standard error
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print the whole plan, the negotiated memory space of every link, and after a run the time of every handler on
-    /// standard error
+    /// Print the whole plan, the negotiated memory space of every link, during a run the frame pools, and after a run
+    /// the time of every handler on standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vramp::plan::catalog::Family;
-use vramp::plan::{Graph, OnError};
+use vramp::plan::{Graph, OnError, Space};
 use vramp::runtime::observe::GoesOn;
 use vramp::runtime::{Listener, RunEvent, RunProgress};
 
@@ -73,7 +73,7 @@ impl Total {
 #[derive(Clone)]
 pub(crate) struct Live {
     quiet: bool,
-    /// Whether changed settings are reported.
+    /// Whether changed settings and the frame pools are reported.
     verbose: bool,
     total: Total,
     bar: Option<ProgressBar>,
@@ -100,7 +100,7 @@ impl Live {
         Live { quiet, verbose: false, total, bar, log: EventLog::new(), drawn: watched && drawn }
     }
 
-    /// Reports changed settings too.
+    /// Reports changed settings and the frame pools too.
     #[must_use]
     pub(crate) fn verbose(mut self, verbose: bool) -> Live {
         self.verbose = verbose;
@@ -168,12 +168,15 @@ impl Live {
         if self.drawn {
             return;
         }
-        let Some(bar) = &self.bar else { return page::words(&line(progress, self.total)) };
+        let Some(bar) = &self.bar else { return page::words(&line(progress, self.total, self.verbose)) };
         match self.total {
             Total::Frames(frames) => bar.set_position(progress.frames_in.min(frames)),
             Total::Time(_) | Total::Unknown => {}
         }
-        bar.set_message(facts(progress, self.total));
+        // A bar and the pools together are too long for most terminals, so each pool has a line below the bar.
+        let pools = if self.verbose { pools(progress) } else { Vec::new() };
+        let lines: Vec<String> = std::iter::once(facts(progress, self.total)).chain(pools).collect();
+        bar.set_message(lines.join("\n"));
     }
 }
 
@@ -194,8 +197,20 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// The progress of one second as a line.
-fn line(progress: &RunProgress, total: Total) -> String {
-    format!("{:>4} s  {}", progress.elapsed.as_secs(), facts(progress, total))
+fn line(progress: &RunProgress, total: Total, verbose: bool) -> String {
+    let mut line = format!("{:>4} s  {}", progress.elapsed.as_secs(), facts(progress, total));
+    for pool in pools(progress).iter().filter(|_| verbose) {
+        line.push_str("  ");
+        line.push_str(pool);
+    }
+    line
+}
+
+/// The frame pools that the run uses, one text for each.
+fn pools(progress: &RunProgress) -> Vec<String> {
+    let sides = [(Space::Gpu, &progress.gpu_pool), (Space::Cpu, &progress.cpu_pool)];
+    let used = sides.into_iter().filter(|(_, pool)| !pool.is_unused());
+    used.map(|(space, pool)| format!("{space} pool: {pool}")).collect()
 }
 
 fn facts(progress: &RunProgress, total: Total) -> String {
@@ -284,7 +299,14 @@ fn warning(event: &RunEvent) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use vramp::runtime::observe::PoolProgress;
+
     use super::*;
+
+    fn progress() -> RunProgress {
+        let elapsed = Duration::from_secs(3);
+        RunProgress { elapsed, frames_in: 90, frames_out: 88, fps: 29.97, ..RunProgress::default() }
+    }
 
     fn total(text: &str, frames: Option<u64>) -> Total {
         Total::of(&vramp::Pipeline::parse(text).check().unwrap(), frames, None)
@@ -302,11 +324,41 @@ mod tests {
 
     #[test]
     fn progress_is_one_line_with_what_is_known() {
-        let progress =
-            RunProgress { elapsed: Duration::from_secs(3), frames_in: 90, frames_out: 88, dropped: 0, fps: 29.97 };
-        assert_eq!(line(&progress, Total::Unknown), "   3 s  88 frames  30.0 fps");
+        let progress = progress();
+        assert_eq!(line(&progress, Total::Unknown, false), "   3 s  88 frames  30.0 fps");
         let progress = RunProgress { dropped: 2, ..progress };
-        assert_eq!(line(&progress, Total::Frames(100)), "   3 s  90 of 100 frames  30.0 fps  2 dropped");
+        assert_eq!(line(&progress, Total::Frames(100), false), "   3 s  90 of 100 frames  30.0 fps  2 dropped");
+    }
+
+    #[test]
+    fn a_verbose_line_has_the_pools_that_are_used() {
+        let progress = progress();
+        assert_eq!(line(&progress, Total::Unknown, true), "   3 s  88 frames  30.0 fps");
+        let cpu_pool = PoolProgress {
+            pooled: 2,
+            pooled_bytes: 1_843_200,
+            lent: 3,
+            lent_bytes: 2_764_800,
+            hits: 83,
+            misses: 5,
+            hits_per_second: 29.97,
+            ..PoolProgress::default()
+        };
+        let progress = RunProgress { cpu_pool, ..progress };
+        assert_eq!(
+            line(&progress, Total::Unknown, true),
+            "   3 s  88 frames  30.0 fps  cpu pool: 3 in use (2.8 MB), 2 free (1.8 MB), 30 hits/s, 0 misses/s"
+        );
+        let gpu_pool = PoolProgress { waiting: 1, waiting_bytes: 921_600, misses_per_second: 0.98, ..cpu_pool };
+        let progress = RunProgress { gpu_pool, ..progress };
+        assert_eq!(
+            pools(&progress),
+            [
+                "gpu pool: 4 in use (3.7 MB), 2 free (1.8 MB), 30 hits/s, 1.0 misses/s",
+                "cpu pool: 3 in use (2.8 MB), 2 free (1.8 MB), 30 hits/s, 0 misses/s",
+            ]
+        );
+        assert!(pools(&progress).iter().all(|pool| pool.chars().count() < 80), "each fits a line of a terminal");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use vramp::plan::{Plan, Policy, Space, bytes_in_words};
-use vramp::runtime::observe::{MemorySnapshot, Snapshot, TimeStats};
+use vramp::runtime::observe::{MemorySnapshot, Snapshot, TimeStats, rate_in_words};
 
 use crate::run::{counted, reasons, size_of_plan};
 
@@ -46,6 +46,8 @@ pub(super) struct RunHistory {
 pub(super) struct ViewText {
     /// The lines of the head: time and plan, frames, latency, device, memory.
     pub(super) head: Vec<String>,
+    /// The frame pool of each side in use: free bytes, and requests per second.
+    pub(super) pools: Vec<String>,
     /// Columns: name, space, kernel, frames, median time, share of time at work.
     pub(super) handlers: Vec<[String; 6]>,
     /// Columns: from, to, policy and depth, waiting, sent, taken, dropped.
@@ -73,6 +75,7 @@ impl RunHistory {
         let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
         ViewText {
             head: head(setting, before, now, stopping),
+            pools: pools(before, now),
             handlers: (0..now.nodes.len()).flat_map(|at| handler_rows(setting, before, now, at, seconds)).collect(),
             links: link_rows(setting, now),
             events,
@@ -125,6 +128,24 @@ fn head(setting: &PlanFacts, before: &Snapshot, now: &Snapshot, stopping: bool) 
     }
     lines.push(format!("memory {}", memory.join("; ")));
     lines
+}
+
+/// The frame pools that have memory or have had a request.
+fn pools(before: &Snapshot, now: &Snapshot) -> Vec<String> {
+    let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
+    let pool = |space: Space, before: Option<&MemorySnapshot>, now: &MemorySnapshot| {
+        let rate = |count: fn(&MemorySnapshot) -> u64| {
+            let grown = count(now).saturating_sub(count(before.filter(|_| seconds > 0.0)?));
+            Some(rate_in_words(grown as f64 / seconds))
+        };
+        let [hits, misses] =
+            [rate(|pool| pool.hits), rate(|pool| pool.misses)].map(|rate| rate.unwrap_or("-".to_owned()));
+        let words = || format!("{space} {} free, {hits} hits/s, {misses} misses/s", bytes_in_words(now.pooled_bytes));
+        (now.bytes + now.hits + now.misses > 0).then(words)
+    };
+    let device = |snapshot: &Snapshot| snapshot.device.as_ref().map(|device| device.memory);
+    let gpu = device(now).and_then(|now| pool(Space::Gpu, device(before).as_ref(), &now));
+    gpu.into_iter().chain(pool(Space::Cpu, Some(&before.host), &now.host)).collect()
 }
 
 /// One row for each handler of a node, or one row for a transfer. The first row shows the time of the whole node.
@@ -259,6 +280,9 @@ pub(super) mod tests {
                 peak_bytes: 9_000_000,
                 lent_bytes: 4_000_000,
                 lent: 3,
+                pooled_bytes: 4_000_000,
+                hits: 2 * frames,
+                misses: 7,
                 planned_bytes: 10_000_000,
                 budget_bytes: 1 << 30,
             },
@@ -291,6 +315,7 @@ pub(super) mod tests {
         assert_eq!(sheet.head[2], "latency 3.00 ms (p50) 4.25 ms (p99)  a frame every 10.00 ms (p50) 12.50 ms (p99)");
         assert_eq!(sheet.head[3], "device none, everything runs on the CPU");
         assert_eq!(sheet.head[4], "memory cpu 8.0 MB, peak 9.0 MB (planned 10.0 MB), 3 lent");
+        assert_eq!(sheet.pools, ["cpu 4.0 MB free, 200 hits/s, 0 misses/s"]);
         assert_eq!(sheet.handlers[0], ["pattern0", "cpu", "0", "112", "5.00 ms", "50 %"]);
         assert_eq!(sheet.handlers[1], ["invert0", "cpu", "0", "112", "\"", "\""]);
         assert_eq!(sheet.handlers[2], ["blur0", "cpu", "1", "111", "42.0 µs", "0 %"]);
@@ -304,6 +329,7 @@ pub(super) mod tests {
         let sheet = sheet(&[(0, 0)]);
         assert!(sheet.head[1].starts_with("- fps  2 in  0 out  none dropped"), "{:?}", sheet.head);
         assert_eq!(sheet.handlers[0][5], "-");
+        assert_eq!(sheet.pools, ["cpu 4.0 MB free, - hits/s, - misses/s"]);
         assert_eq!(RunHistory::default().sheet(&setting(), Vec::new(), false), ViewText::default());
     }
 

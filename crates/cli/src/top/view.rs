@@ -17,10 +17,13 @@ use super::settings::{ChangeStatus, SettingsText};
 /// Width and height of the smallest window in which the view is drawn.
 const LEAST: (u16, u16) = (40, 12);
 
+/// Height of the smallest window that shows the frame pools. In a lower window, handlers and links need the lines.
+const LEAST_FOR_POOLS: u16 = 18;
+
 /// Most lines that the result of a change takes.
 const MOST_FOR_STATUS: usize = 3;
 
-const HELP: [&str; 15] = [
+const HELP: [&str; 16] = [
     "q, Esc       end the run: files are finished and the report is printed",
     "Ctrl-C       the same, with exit code 130; a second Ctrl-C ends at once",
     "p, space     pause the view; the run continues",
@@ -35,6 +38,7 @@ const HELP: [&str; 15] = [
     "at work      the share of time in which a handler works. All handlers of a",
     "             kernel share one figure (\"). On the GPU, the device's time counts.",
     "depth        frames that a link can hold; inline if both ends run together",
+    "hits         requests for memory that free memory served; misses allocated",
     "?            back to the figures",
 ];
 
@@ -48,10 +52,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, sheet: &ViewText, settings: &SettingsT
     let accent = if colour { bold.fg(Color::Cyan) } else { bold };
     let state = if keys.is_paused() { "  paused" } else { "" };
     put(frame, 0, &format!("vramp top{state}  {}", sheet.head.first().map_or("starting", String::as_str)), accent);
-    for (line, words) in sheet.head.iter().enumerate().skip(1) {
+    let pools = if area.height < LEAST_FOR_POOLS { Vec::new() } else { pool_lines(&sheet.pools, area.width as usize) };
+    for (line, words) in sheet.head.iter().chain(&pools).enumerate().skip(1) {
         put(frame, line as u16, words, if line == 1 { bold } else { Style::new() });
     }
-    let (top, mut bottom) = (sheet.head.len().max(1) as u16, area.height - 1);
+    let (top, mut bottom) = ((sheet.head.len() + pools.len()).max(1) as u16, area.height - 1);
     put(frame, bottom, keys_in_short(keys), dim);
     if keys.wants_help() {
         for (line, words) in (top + 1..bottom).zip(HELP) {
@@ -106,6 +111,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, sheet: &ViewText, settings: &SettingsT
         }
         line += room as u16;
     }
+}
+
+/// The frame pools in one line, or each in its own line if one line is too narrow.
+fn pool_lines(pools: &[String], width: usize) -> Vec<String> {
+    let together = format!("pools {}", pools.join("; "));
+    if pools.len() > 1 && together.chars().count() <= width {
+        return vec![together];
+    }
+    pools.iter().map(|pool| format!("pool {pool}")).collect()
 }
 
 /// The most important keys, for the last line.
@@ -296,8 +310,9 @@ mod tests {
         let lines = drawn(80, 24, &sheet(), &mut Keys::default());
         assert!(lines[0].starts_with("vramp top  0:02  "), "{lines:#?}");
         assert_eq!(lines[1], "100.0 fps  202 in  200 out  20 dropped (20 link full)");
+        assert_eq!(lines[5], "pool cpu 4.0 MB free, 200 hits/s, 0 misses/s");
         assert_eq!(
-            lines[5..10],
+            lines[6..11],
             [
                 "handler   on   kernel  frames      p50  at work",
                 "pattern0  cpu       0     202  5.00 ms     50 %",
@@ -307,15 +322,15 @@ mod tests {
             ]
         );
         assert_eq!(
-            lines[10..13],
+            lines[11..14],
             [
                 "link      to     depth    waiting  sent  taken  dropped",
                 "pattern0  blur0  -              1   202    201  0",
                 "blur0     null0  queue 4        1   202    181  20 (20 link full)",
             ]
         );
-        assert_eq!(lines[13], "events");
-        assert_eq!(lines[14], "0:08 event 8");
+        assert_eq!(lines[14], "events  [1-8 of 9]");
+        assert_eq!(lines[15], "0:08 event 8");
         assert!(lines[23].starts_with("q end  p pause"), "{lines:#?}");
     }
 
@@ -334,6 +349,26 @@ mod tests {
         for (width, height) in [(1, 1), (3, 50), (200, 2)] {
             drawn(width, height, &sheet(), &mut keys);
         }
+    }
+
+    #[test]
+    fn pools_have_one_line_in_a_wide_window_two_in_a_narrow_one_and_none_in_a_low_one() {
+        let mut sheet = sheet();
+        sheet.pools.insert(0, "gpu 12.4 MB free, 1200 hits/s, 0.3 misses/s".to_owned());
+        let shown = |width: u16, height: u16| {
+            let lines = drawn(width, height, &sheet, &mut Keys::default());
+            let at = lines.iter().position(|line| line.starts_with("handler")).expect("there is a table of handlers");
+            lines[5..at].to_vec()
+        };
+        assert_eq!(
+            shown(120, 24),
+            ["pools gpu 12.4 MB free, 1200 hits/s, 0.3 misses/s; cpu 4.0 MB free, 200 hits/s, 0 misses/s"]
+        );
+        assert_eq!(
+            shown(80, LEAST_FOR_POOLS),
+            ["pool gpu 12.4 MB free, 1200 hits/s, 0.3 misses/s", "pool cpu 4.0 MB free, 200 hits/s, 0 misses/s",]
+        );
+        assert!(shown(120, LEAST_FOR_POOLS - 1).is_empty());
     }
 
     #[test]
@@ -369,7 +404,7 @@ mod tests {
         let text = settings(ChangeStatus::Note("blur0.sigma=2 from frame 17".to_owned()));
         let lines = drawn_with(80, 24, &text, &sheet(), &mut keys);
         assert_eq!(
-            lines[5..9],
+            lines[6..10],
             [
                 "setting        value                        changes  expects",
                 "pattern0.kind  ball                         rebuild  one of ball, bars, gradien\u{2026}",
@@ -377,14 +412,14 @@ mod tests {
                 "blur0.sigma    2                            live     a number from 0.01 to 100",
             ]
         );
-        assert!(lines[9].starts_with("text0.text     two\u{21b5}linesxx") && lines[9].contains("\u{2026}  live"));
-        assert!(lines[10].starts_with("link "), "{lines:#?}");
+        assert!(lines[10].starts_with("text0.text     two\u{21b5}linesxx") && lines[10].contains("\u{2026}  live"));
+        assert!(lines[11].starts_with("link "), "{lines:#?}");
         assert_eq!(lines[22], "blur0.sigma=2 from frame 17");
         assert!(lines[23].contains("Enter edit"), "{lines:#?}");
         let buffer = buffer(80, 24, &sheet(), &text, &mut keys);
         let has = |y: u16, modifier: Modifier| buffer[(0, y)].modifier.contains(modifier);
-        assert!(has(6, Modifier::REVERSED) && !has(7, Modifier::REVERSED), "the chosen row");
-        assert!(has(7, Modifier::DIM) && !has(6, Modifier::DIM) && !has(8, Modifier::DIM), "the fixed row");
+        assert!(has(7, Modifier::REVERSED) && !has(8, Modifier::REVERSED), "the chosen row");
+        assert!(has(8, Modifier::DIM) && !has(7, Modifier::DIM) && !has(9, Modifier::DIM), "the fixed row");
     }
 
     #[test]

@@ -179,6 +179,11 @@ impl Device {
         limits.buffer_bytes.min(limits.binding_bytes) / SIZE_CLASS_BYTES * SIZE_CLASS_BYTES
     }
 
+    /// Whether both are the same open device.
+    pub fn is_same(&self, other: &Device) -> bool {
+        self.inner.id == other.inner.id
+    }
+
     pub fn owns(&self, buffer: &Buffer) -> bool {
         buffer.is_of(self.inner.id)
     }

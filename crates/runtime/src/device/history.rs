@@ -25,6 +25,8 @@ struct HistoryState {
     others: Statistics,
     /// Counters of the devices that were lost.
     past: Counters,
+    /// Pool requests on the devices that were lost.
+    past_requests: PoolRequests,
     peak_bytes: u64,
     /// Target of the pool, for any device.
     aim_bytes: u64,
@@ -35,6 +37,14 @@ struct HistoryState {
     hangs: Option<Trouble>,
 }
 
+/// What a run has requested of a device's pool.
+#[derive(Debug, Clone, Copy, Default)]
+struct PoolRequests {
+    hits: u64,
+    misses: u64,
+    trimmed: u64,
+}
+
 impl DeviceHistory {
     pub(crate) fn new(device: Option<Device>) -> DeviceHistory {
         let named = device.as_ref().map(|d| (d.adapter().backend.to_string(), d.adapter().name.clone()));
@@ -43,6 +53,7 @@ impl DeviceHistory {
             before: Counters::default(),
             others: Statistics::default(),
             past: Counters::default(),
+            past_requests: PoolRequests::default(),
             peak_bytes: 0,
             aim_bytes: u64::MAX,
             named,
@@ -69,21 +80,36 @@ impl DeviceHistory {
         state.past.and(&state.requested())
     }
 
-    /// The pool of the current device without other users' memory, and the peak over all devices.
+    /// The pool of the current device without other users' memory; requests and the peak over all devices.
     pub(crate) fn memory(&self) -> Statistics {
         let state = self.lock();
         let mut now = state.current.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
         if state.current.as_ref().is_some_and(|device| device.check().is_err()) {
             // Memory that was lent on a lost device is gone too.
-            (now.lent, now.lent_bytes, now.pooled_bytes) = (0, 0, 0);
+            let Statistics { budget_bytes, peak_bytes, .. } = now;
+            now = Statistics { budget_bytes, peak_bytes, ..Statistics::default() };
         }
         now.lent_bytes = now.lent_bytes.saturating_sub(state.others.lent_bytes);
         now.lent = now.lent.saturating_sub(state.others.lent);
-        now.hits = now.hits.saturating_sub(state.others.hits);
-        now.misses = now.misses.saturating_sub(state.others.misses);
-        now.trimmed = now.trimmed.saturating_sub(state.others.trimmed);
+        PoolRequests { hits: now.hits, misses: now.misses, trimmed: now.trimmed } = state.all_requests();
         now.peak_bytes = now.peak_bytes.max(state.peak_bytes);
         now
+    }
+
+    /// Continues the run of an earlier history. On the same device, memory that the earlier engine has lent is no longer
+    /// memory of another user, and the earlier history has counted all requests so far.
+    pub(crate) fn continue_from(&self, earlier: &DeviceHistory) {
+        let (device, others) = {
+            let earlier = earlier.lock();
+            (earlier.current.clone(), earlier.others)
+        };
+        let mut state = self.lock();
+        if let (Some(own), Some(device)) = (&state.current, &device)
+            && own.is_same(device)
+        {
+            state.others = Statistics { lent: others.lent, lent_bytes: others.lent_bytes, ..own.pool().statistics() };
+            state.aim();
+        }
     }
 
     /// Sets the pool target, for this and any later device.
@@ -143,8 +169,20 @@ impl HistoryState {
         self.current.as_ref().map(|device| device.counters().since(&self.before)).unwrap_or_default()
     }
 
+    /// The run's pool requests over all devices.
+    fn all_requests(&self) -> PoolRequests {
+        let PoolRequests { hits, misses, trimmed } = self.past_requests;
+        let now = self.current.as_ref().map(|device| device.pool().statistics()).unwrap_or_default();
+        PoolRequests {
+            hits: hits + now.hits.saturating_sub(self.others.hits),
+            misses: misses + now.misses.saturating_sub(self.others.misses),
+            trimmed: trimmed + now.trimmed.saturating_sub(self.others.trimmed),
+        }
+    }
+
     fn seat(&mut self, device: Option<Device>) {
         self.past = self.past.and(&self.requested());
+        self.past_requests = self.all_requests();
         if let Some(gone) = &self.current {
             self.peak_bytes = self.peak_bytes.max(gone.pool().statistics().peak_bytes);
         }

@@ -21,6 +21,7 @@ use crate::device::lane_player::PlaybackTotals;
 use crate::link::ring::DropReason;
 use crate::memory::heap::is_counted;
 use crate::observe::monitor::{Histogram, RunProgress};
+use crate::observe::pool_progress::PoolProgress;
 use crate::observe::report::{
     Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, RunCounters, TimeStats,
 };
@@ -41,8 +42,24 @@ impl WatchedEngine {
         let before = &self.before;
         let frames_in = before.frames_in + count(|node| node.source);
         let frames_out = before.frames_out + count(|node| node.sink);
-        let fps = frames_out as f64 / elapsed.as_secs_f64().max(1e-9);
-        RunProgress { elapsed, frames_in, frames_out, dropped: before.dropped + self.dropped().sum(), fps }
+        let seconds = elapsed.as_secs_f64().max(1e-9);
+        let [cpu_pool, gpu_pool] = self.pools().map(|pool| pool.since(&PoolProgress::default(), seconds));
+        RunProgress {
+            elapsed,
+            frames_in,
+            frames_out,
+            dropped: before.dropped + self.dropped().sum(),
+            fps: frames_out as f64 / seconds,
+            cpu_pool,
+            gpu_pool,
+        }
+    }
+
+    /// The pools of the host and of the device, without rates.
+    pub(super) fn pools(&self) -> [PoolProgress; 2] {
+        let host = PoolProgress::of_host(&self.pool.stats());
+        let device = PoolProgress::of_device(&self.device_history.memory());
+        [host.after(&self.before.cpu_pool), device.after(&self.before.gpu_pool)]
     }
 
     /// Records fill levels and drops of all links, if there is a timeline.

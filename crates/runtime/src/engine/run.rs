@@ -240,6 +240,8 @@ impl Engine {
         let mut progress = self.watched.progress(elapsed);
         let seconds = elapsed.saturating_sub(last.elapsed).as_secs_f64().max(1e-9);
         progress.fps = (progress.frames_out - last.frames_out) as f64 / seconds;
+        progress.cpu_pool = progress.cpu_pool.since(&last.cpu_pool, seconds);
+        progress.gpu_pool = progress.gpu_pool.since(&last.gpu_pool, seconds);
         self.report_event(&RunEvent::Second(progress));
         progress
     }

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::observe::monitor::{Histogram, NodeCounts};
+use crate::observe::pool_progress::PoolProgress;
 use crate::observe::report::{DeviceRecovery, Dropped, LinkUse, TimeStats};
 
 use super::account::{by_reason, time, times};
@@ -76,6 +77,12 @@ pub struct MemorySnapshot {
     pub lent_bytes: u64,
     /// Frames and small data that are lent.
     pub lent: u64,
+    /// Free bytes.
+    pub pooled_bytes: u64,
+    /// Requests since the start of the run that were served by free memory.
+    pub hits: u64,
+    /// Buffers that were allocated since the start of the run.
+    pub misses: u64,
     pub planned_bytes: u64,
     pub budget_bytes: u64,
 }
@@ -102,6 +109,7 @@ impl WatchedEngine {
         }
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let host = self.pool.stats();
+        let [cpu_pool, gpu_pool] = self.pools();
         Snapshot {
             elapsed,
             frames_in: counts(|node| node.source, |counts| counts.taken),
@@ -114,14 +122,12 @@ impl WatchedEngine {
             nodes: self.nodes.iter().map(NodeSnapshot::at).collect(),
             links: self.links.iter().map(|link| self.link_snapshot(link)).collect(),
             host: MemorySnapshot {
-                bytes: host.lent_bytes + host.pooled_bytes,
                 peak_bytes: host.peak_bytes,
-                lent_bytes: host.lent_bytes,
-                lent: host.lent,
                 planned_bytes: planned.cpu_bytes,
                 budget_bytes: host.budget_bytes,
+                ..MemorySnapshot::of(&cpu_pool)
             },
-            device: self.device_snapshot(planned.gpu_bytes),
+            device: self.device_snapshot(planned.gpu_bytes, &gpu_pool),
             waits: self.sink_counter.waits.load(Ordering::Relaxed),
             recoveries: self.device_history.recoveries(),
         }
@@ -137,7 +143,7 @@ impl WatchedEngine {
         LinkSnapshot { carried: self.link_use(link), dropped: by_reason(sums), transfer: link.transfer }
     }
 
-    fn device_snapshot(&self, planned_bytes: u64) -> Option<DeviceSnapshot> {
+    fn device_snapshot(&self, planned_bytes: u64, pool: &PoolProgress) -> Option<DeviceSnapshot> {
         let device = self.device_history.current()?;
         let memory = self.device_history.memory();
         let each = self.segments.iter().map(|(first, time)| Some(first.counts().taken as f64 * time.mean_ns()?));
@@ -147,14 +153,26 @@ impl WatchedEngine {
             backend: device.adapter().backend.to_string(),
             worked: worked_ns.map(|ns| Duration::from_nanos(ns as u64)),
             memory: MemorySnapshot {
-                bytes: memory.held_bytes(),
                 peak_bytes: memory.peak_bytes,
-                lent_bytes: memory.lent_bytes,
-                lent: memory.lent as u64,
                 planned_bytes,
                 budget_bytes: memory.budget_bytes,
+                ..MemorySnapshot::of(pool)
             },
         })
+    }
+}
+
+impl MemorySnapshot {
+    fn of(pool: &PoolProgress) -> MemorySnapshot {
+        MemorySnapshot {
+            bytes: pool.bytes(),
+            lent_bytes: pool.lent_bytes,
+            lent: pool.lent,
+            pooled_bytes: pool.pooled_bytes,
+            hits: pool.hits,
+            misses: pool.misses,
+            ..MemorySnapshot::default()
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use vramp_plan::{Content, Plan, Policy, Space};
 
+use crate::device::history::DeviceHistory;
 use crate::failure::HandlerFailure;
 use crate::lane::Lane;
 use crate::node::Node;
@@ -31,6 +32,7 @@ pub struct Kept {
     sources: BTreeMap<String, KeptSource>,
     begun: Option<Instant>,
     progress: RunProgress,
+    device_history: Arc<DeviceHistory>,
 }
 
 impl std::fmt::Debug for Kept {
@@ -124,8 +126,9 @@ impl Engine {
         }
         let elapsed = self.begun.map(|begun| begun.elapsed()).unwrap_or_default();
         let progress = self.watched.progress(elapsed);
+        let device_history = Arc::clone(&self.watched.device_history);
         let (handlers, sources, inputs) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        let mut kept = Kept { handlers, inputs, sources, begun: self.begun, progress };
+        let mut kept = Kept { handlers, inputs, sources, begun: self.begun, progress, device_history };
         for node in self.lanes.iter_mut().flat_map(Lane::nodes_mut) {
             let name = node.first_name().to_owned();
             if let Some(position) = node.position() {
@@ -166,6 +169,7 @@ impl Engine {
             // Work of the earlier engine on the same device is in the report of that engine.
             watched.begun = watched.sink_counter.read();
             watched.before = kept.progress;
+            watched.device_history.continue_from(&kept.device_history);
             watched.counted_before = watched.device_history.counters();
         }
         self.stop.serve(Arc::clone(&self.signals));

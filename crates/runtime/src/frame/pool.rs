@@ -74,6 +74,8 @@ pub struct PoolStats {
     pub lent_bytes: u64,
     /// Number of frames that are lent.
     pub lent: u64,
+    /// Number of free frames.
+    pub pooled: u64,
     /// Free bytes, waiting to be lent.
     pub pooled_bytes: u64,
     /// Peak of lent and free bytes together.
@@ -317,11 +319,12 @@ impl FramePool {
     pub fn stats(&self) -> PoolStats {
         let inner = self.lock();
         let counts = &self.shared.counts;
-        let pooled = inner.pooled_bytes();
+        let (pooled, pooled_bytes) = inner.pooled();
         PoolStats {
             budget_bytes: self.shared.budget_bytes,
-            pooled_bytes: pooled,
-            lent_bytes: counts.made_bytes.load(Ordering::Relaxed).saturating_sub(pooled),
+            pooled,
+            pooled_bytes,
+            lent_bytes: counts.made_bytes.load(Ordering::Relaxed).saturating_sub(pooled_bytes),
             lent: inner.lent_frames(),
             peak_bytes: inner.peak_bytes,
             lent_peak_bytes: counts.lent_peak_bytes.load(Ordering::Relaxed),
@@ -456,8 +459,10 @@ impl FramePoolState {
         Ok(store)
     }
 
-    fn pooled_bytes(&self) -> u64 {
-        self.shelves.values().map(|shelf| shelf.rows().free.len() as u64 * shelf.bytes as u64).sum()
+    /// Number of free frames, and their bytes.
+    fn pooled(&self) -> (u64, u64) {
+        let free = self.shelves.values().map(|shelf| (shelf.rows().free.len() as u64, shelf.bytes as u64));
+        free.fold((0, 0), |(frames, bytes), (free, each)| (frames + free, bytes + free * each))
     }
 
     fn lent_frames(&self) -> u64 {

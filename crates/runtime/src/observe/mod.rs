@@ -4,6 +4,7 @@ mod joined;
 pub(crate) mod lateness;
 pub(crate) mod milestones;
 pub(crate) mod monitor;
+pub(crate) mod pool_progress;
 pub(crate) mod report;
 pub(crate) mod sink_counter;
 pub(crate) mod trace;
@@ -12,6 +13,7 @@ pub use crate::engine::{DeviceSnapshot, LinkSnapshot, MemorySnapshot, NodeSnapsh
 pub use crate::link::ring::DropReason;
 pub use crate::memory::shortage::{MemoryHolder, OutOfMemory};
 pub use monitor::{GoesOn, NodeCounts};
+pub use pool_progress::{PoolProgress, rate_in_words};
 pub use report::{
     DeviceRecovery, Dropped, EndCounts, EndUse, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse,
     MemoryUse, NotOnDevice, PerFrame, Placement, RunCounters, TimeStats, UnitTime,

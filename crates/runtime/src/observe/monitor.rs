@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use vramp_plan::{OnError, Size};
 
+use super::pool_progress::PoolProgress;
+
 /// Buckets per doubling: quantiles are accurate to a sixteenth.
 const PER_OCTAVE: usize = 16;
 const BUCKETS: usize = 40 * PER_OCTAVE;
@@ -327,6 +329,10 @@ pub struct RunProgress {
     /// Frames per second at the sinks: over the last second in [`RunEvent::Second`], over the whole run so far in
     /// [`Watch::progress`](crate::Watch::progress).
     pub fps: f64,
+    /// The frame pool on the host.
+    pub cpu_pool: PoolProgress,
+    /// The frame pool on the device; unused if the CPU computes everything.
+    pub gpu_pool: PoolProgress,
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl FrameHandler for Standout {
         };
         self.weights = Some(weights.clone());
         let meta = *frame.meta();
-        let shape = [meta.size.height as usize, meta.size.width as usize, 4];
+        let shape = [meta.picture().size.height as usize, meta.picture().size.width as usize, 4];
         let made = match frame.buffer() {
             Some(buffer) => {
                 // The tensor uses the frame's own memory, and the ops are recorded into the frame's own submit.
@@ -60,7 +60,7 @@ impl FrameHandler for Standout {
             None => {
                 let tensor = context.tensor(&frame.bytes()[..], &shape);
                 let bytes = tensor.and_then(|tensor| standing_out(&tensor, &weights)?.read::<u8>());
-                let mut made = call.lend(meta.format, meta.size)?;
+                let mut made = call.lend(meta.picture().format, meta.picture().size)?;
                 if let Some(mut into) = made.fill() {
                     into.copy_from_slice(&bytes.map_err(HandlerError::failed)?);
                 }

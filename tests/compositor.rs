@@ -40,7 +40,10 @@ fn drawn(rig: &mut Rig) -> String {
         [r, 9, 9, 77] => char::from(*r),
         _ => '?',
     };
-    let rows = frame.pixels().chunks(frame.size.width as usize).map(|row| row.iter().map(letter).collect::<String>());
+    let rows = frame
+        .pixels()
+        .chunks(frame.picture().expect("a picture").size.width as usize)
+        .map(|row| row.iter().map(letter).collect::<String>());
     rows.collect::<Vec<_>>().join("/")
 }
 

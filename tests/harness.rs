@@ -71,11 +71,12 @@ fn agree(text: &str, inputs: &[&str], levels: u8) {
 
 /// The indices of the bytes that hold pixels; the others are padding between rows and planes, which may hold anything.
 fn places(frame: &Caught) -> impl Iterator<Item = usize> {
-    let rows = frame.format.planes(frame.size).flat_map(|plane| {
-        (0..plane.rows)
-            .map(move |row| (plane.start + row * plane.stride) as usize)
-            .zip(std::iter::repeat(plane.row_bytes))
-    });
+    let rows =
+        frame.picture().expect("a picture").format.planes(frame.picture().expect("a picture").size).flat_map(|plane| {
+            (0..plane.rows)
+                .map(move |row| (plane.start + row * plane.stride) as usize)
+                .zip(std::iter::repeat(plane.row_bytes))
+        });
     rows.flat_map(|(start, bytes)| start..start + bytes as usize)
 }
 
@@ -84,11 +85,11 @@ fn agree_at(text: &str, of: Size, inputs: &[&str], levels: u8) {
     let [cpu, gpu] = [Space::Cpu, Space::Gpu].map(|on| frames(text, on, of, inputs, 2));
     assert_eq!((cpu.len(), gpu.len()), (2, 2), "{text} at {of}");
     for (cpu, gpu) in cpu.iter().zip(&gpu) {
-        let facts = |frame: &Caught| (frame.number, frame.pts_ns, frame.size, frame.format);
+        let facts = |frame: &Caught| (frame.number, frame.pts_ns, frame.content);
         assert_eq!(facts(cpu), facts(gpu), "{text} at {of}");
         let apart = |at: &usize| cpu.bytes[*at].abs_diff(gpu.bytes[*at]) > levels;
         if let Some(at) = places(cpu).find(apart) {
-            let (row, pixel) = (cpu.size.width as usize, at / 4);
+            let (row, pixel) = (cpu.picture().expect("a picture").size.width as usize, at / 4);
             panic!(
                 "{text} at {of}, frame {}, pixel {},{}: {:?} on the cpu, {:?} on the gpu",
                 cpu.number,
@@ -246,7 +247,7 @@ fn frames_may_change_their_size_in_mid_stream() {
             rig.push_sized("video", of, &vec![255; 4 * of.pixels() as usize]).expect("a frame");
             rig.step().unwrap_or_else(|error| panic!("{of} on the {on}: {error}"));
             let frame = rig.pull("video").expect("one a step");
-            assert_eq!((frame.number, frame.size), (at as u64, of), "on the {on}");
+            assert_eq!((frame.number, frame.picture().expect("a picture").size), (at as u64, of), "on the {on}");
             assert!(frame.pixels().iter().all(|pixel| *pixel == [0, 0, 0, 255]), "{of} on the {on}");
         }
         assert_eq!(rig.finish().expect("it finishes").counters.replans, 3);
@@ -285,7 +286,10 @@ fn other_formats_go_in_and_come_out_as_they_are() {
     rig.push("video", &luma_only).expect("a frame");
     rig.step().expect("it converts");
     let frame = rig.pull("video").expect("it waits");
-    assert_eq!((frame.format, frame.size, frame.pixel(0, 0)), (Format::Gray8, size(5, 3), None));
+    assert_eq!(
+        (frame.picture().map(|own| (own.format, own.size)), frame.pixel(0, 0)),
+        (Some((Format::Gray8, size(5, 3))), None)
+    );
 }
 
 #[test]

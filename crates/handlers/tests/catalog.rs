@@ -368,7 +368,9 @@ fn a_wider_blur_is_more_work() {
 fn formats_at_the_edges_are_exactly_these() {
     use vramp_plan::catalog::PortMedia;
     let formats = |media: &PortMedia| match media {
-        PortMedia::Video { formats, .. } => formats.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "),
+        PortMedia::Video { formats, .. } | PortMedia::Every { formats } => {
+            formats.iter().map(|f| f.name()).collect::<Vec<_>>().join(" ")
+        }
         other => panic!("{other:?} carries no pictures"),
     };
     let every = Format::RANKED.map(Format::name).join(" ");

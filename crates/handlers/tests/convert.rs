@@ -12,7 +12,7 @@ fn convert(shot: &Shot, to: Format) -> Shot {
 
 /// A sample of a plane.
 fn place(shot: &Shot, plane: usize, x: usize, y: usize) -> f64 {
-    let plane = shot.meta.format.planes(shot.meta.size).nth(plane).expect("the plane is there");
+    let plane = shot.meta.picture().format.planes(shot.meta.picture().size).nth(plane).expect("the plane is there");
     f64::from(shot.bytes[plane.start as usize + y * plane.stride as usize + x])
 }
 
@@ -41,7 +41,7 @@ fn covers(format: Format) -> (usize, usize) {
 }
 
 fn chroma_at(shot: &Shot, which: usize, x: usize, y: usize) -> f64 {
-    match shot.meta.format {
+    match shot.meta.picture().format {
         Format::Nv12 => place(shot, 1, 2 * x + which, y),
         _ => place(shot, 1 + which, x, y),
     }
@@ -49,8 +49,8 @@ fn chroma_at(shot: &Shot, which: usize, x: usize, y: usize) -> f64 {
 
 /// Chroma at a pixel: bilinear between the centres of its samples, clamped at the edges.
 fn chroma_between(shot: &Shot, which: usize, x: usize, y: usize) -> f64 {
-    let (across, down) = covers(shot.meta.format);
-    let (width, height) = (shot.meta.size.width as usize, shot.meta.size.height as usize);
+    let (across, down) = covers(shot.meta.picture().format);
+    let (width, height) = (shot.meta.picture().size.width as usize, shot.meta.picture().size.height as usize);
     let at = |pixel: usize, covers: usize, pixels: usize| {
         let centre = (pixel as f64 + 0.5) / covers as f64 - 0.5;
         let last = (pixels.div_ceil(covers) - 1) as f64;
@@ -65,11 +65,12 @@ fn chroma_between(shot: &Shot, which: usize, x: usize, y: usize) -> f64 {
 
 /// A pixel of a frame, not rounded.
 fn pixel(shot: &Shot, x: usize, y: usize) -> [f64; 3] {
-    match shot.meta.format {
+    match shot.meta.picture().format {
         Format::Rgba8 => [0, 1, 2].map(|c| place(shot, 0, 4 * x + c, y)),
         Format::Rgb8 => [0, 1, 2].map(|c| place(shot, 0, 3 * x + c, y)),
         format => {
-            let Constants { kr, kb, black, luma, chroma } = constants(shot.meta.yuv, shot.meta.size.height);
+            let Constants { kr, kb, black, luma, chroma } =
+                constants(shot.meta.picture().yuv, shot.meta.picture().size.height);
             let bright = (place(shot, 0, x, y) - black) / luma;
             let (pb, pr) = if format == Format::Gray8 {
                 (0.0, 0.0)
@@ -95,15 +96,15 @@ fn near(found: f64, expected: f64, what: &str) {
 
 /// Asserts that every byte of a frame made from rgba8 is within one level of the exact value.
 fn check_down(from: &Shot, made: &Shot) {
-    let what = |x: usize, y: usize| format!("{} {} at {x},{y}", made.meta.format, made.meta.size);
-    let (width, height) = (from.meta.size.width as usize, from.meta.size.height as usize);
-    let Constants { kr, kb, black, luma, chroma } = constants(made.meta.yuv, made.meta.size.height);
+    let what = |x: usize, y: usize| format!("{} {} at {x},{y}", made.meta.picture().format, made.meta.picture().size);
+    let (width, height) = (from.meta.picture().size.width as usize, from.meta.picture().size.height as usize);
+    let Constants { kr, kb, black, luma, chroma } = constants(made.meta.picture().yuv, made.meta.picture().size.height);
     let parts = |x, y| {
         let [r, g, b] = pixel(from, x, y).map(|level| level / 255.0);
         let bright = kr * r + (1.0 - kr - kb) * g + kb * b;
         (bright, (b - bright) / (2.0 * (1.0 - kb)), (r - bright) / (2.0 * (1.0 - kr)))
     };
-    if made.meta.format == Format::Rgb8 {
+    if made.meta.picture().format == Format::Rgb8 {
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             assert_eq!(pixel(made, x, y).map(|v| v as u8), pixel(from, x, y).map(|v| v as u8), "{}", what(x, y));
         }
@@ -112,10 +113,10 @@ fn check_down(from: &Shot, made: &Shot) {
     for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
         near(place(made, 0, x, y), black + luma * parts(x, y).0, &what(x, y));
     }
-    if made.meta.format == Format::Gray8 {
+    if made.meta.picture().format == Format::Gray8 {
         return;
     }
-    let (across, down) = covers(made.meta.format);
+    let (across, down) = covers(made.meta.picture().format);
     for (y, x) in (0..height.div_ceil(down)).flat_map(|y| (0..width.div_ceil(across)).map(move |x| (y, x))) {
         let (mut pb, mut pr, mut count) = (0.0, 0.0, 0.0);
         for dy in (y * down..(y + 1) * down).filter(|dy| *dy < height) {
@@ -131,9 +132,9 @@ fn check_down(from: &Shot, made: &Shot) {
 
 /// Asserts that every pixel made from another format is within one level of the exact value, and opaque.
 fn check_up(from: &Shot, made: &Shot) {
-    for y in 0..from.meta.size.height as usize {
-        for x in 0..from.meta.size.width as usize {
-            let what = format!("{} {} at {x},{y}", from.meta.format, from.meta.size);
+    for y in 0..from.meta.picture().size.height as usize {
+        for x in 0..from.meta.picture().size.width as usize {
+            let what = format!("{} {} at {x},{y}", from.meta.picture().format, from.meta.picture().size);
             for (found, expected) in pixel(made, x, y).into_iter().zip(pixel(from, x, y)) {
                 near(found, expected, &what);
             }
@@ -169,7 +170,10 @@ fn from_rgba_every_level_is_within_one_of_exact() {
         for to in OTHERS {
             let from = Shot::made(Format::Rgba8, size, seed as u64);
             let made = convert(&from, to);
-            assert_eq!((made.meta.format, made.meta.size, made.meta.yuv), (to, size, Yuv::default()));
+            assert_eq!(
+                (made.meta.picture().format, made.meta.picture().size, made.meta.picture().yuv),
+                (to, size, Yuv::default())
+            );
             check_down(&from, &made);
         }
     }
@@ -181,9 +185,9 @@ fn to_rgba_every_level_is_within_one_of_exact_under_every_tag() {
         for format in OTHERS {
             for yuv in tags() {
                 let mut from = Shot::made(format, size, seed as u64);
-                from.meta.yuv = yuv;
+                from.meta.picture_mut().yuv = yuv;
                 let made = convert(&from, Format::Rgba8);
-                assert_eq!((made.meta.format, made.meta.yuv), (Format::Rgba8, Yuv::default()));
+                assert_eq!((made.meta.picture().format, made.meta.picture().yuv), (Format::Rgba8, Yuv::default()));
                 check_up(&from, &made);
             }
         }
@@ -195,7 +199,7 @@ fn to_rgba_every_level_is_within_one_of_exact_under_every_tag() {
 fn every_luma_and_chroma_is_within_one_of_exact() {
     for yuv in tags() {
         let mut from = Shot { meta: Meta::new(Format::I444, size(256, 289)), bytes: Vec::new() };
-        from.meta.yuv = yuv;
+        from.meta.picture_mut().yuv = yuv;
         from.bytes = (0..256 * 289).map(|at| (at % 256) as u8).collect();
         let step = |nth: usize| (nth * 16).min(255) as u8;
         from.bytes.extend((0..256 * 289).map(|at| step(at / 256 % 17)));
@@ -211,9 +215,12 @@ fn between_two_others_the_way_leads_through_rgba() {
             for to in OTHERS {
                 let from = Shot::made(from, size, seed as u64);
                 let direct = convert(&from, to);
-                let expected =
-                    if from.meta.format == to { from.clone() } else { convert(&convert(&from, Format::Rgba8), to) };
-                assert_eq!(direct.bare(), expected.bare(), "{} to {to} at {size}", from.meta.format);
+                let expected = if from.meta.picture().format == to {
+                    from.clone()
+                } else {
+                    convert(&convert(&from, Format::Rgba8), to)
+                };
+                assert_eq!(direct.bare(), expected.bare(), "{} to {to} at {size}", from.meta.picture().format);
             }
         }
     }
@@ -222,9 +229,9 @@ fn between_two_others_the_way_leads_through_rgba() {
 #[test]
 fn tags_stay_where_luma_was_and_is() {
     let mut from = Shot::made(Format::I420, size(6, 6), 1);
-    from.meta.yuv = Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() };
-    assert_eq!(convert(&from, Format::Nv12).meta.yuv, from.meta.yuv);
-    assert_eq!(convert(&from, Format::Rgb8).meta.yuv, Yuv::default());
+    from.meta.picture_mut().yuv = Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() };
+    assert_eq!(convert(&from, Format::Nv12).meta.picture().yuv, from.meta.picture().yuv);
+    assert_eq!(convert(&from, Format::Rgb8).meta.picture().yuv, Yuv::default());
 }
 
 #[test]

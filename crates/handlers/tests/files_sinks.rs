@@ -25,13 +25,16 @@ fn y4m_reads_back_what_it_wrote() {
             for yuv in [Yuv::default(), Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() }] {
                 let mut shots: Vec<Shot> = (0..3).map(|n| Shot::made(format, size(w, h), n)).collect();
                 for shot in &mut shots {
-                    shot.meta.yuv = yuv;
+                    shot.meta.picture_mut().yuv = yuv;
                 }
                 write(Y4M, &[("path", &path)], &shots).unwrap();
                 let (read, end) = read(&source::y4m::ENTRY, &[("path", &path)]);
                 assert_eq!((read.len(), end), (3, Ok(())), "{format} {w}x{h}");
                 for (read, shot) in read.iter().zip(&shots) {
-                    assert_eq!((read.meta.format, read.meta.size, read.meta.yuv), (format, size(w, h), yuv));
+                    assert_eq!(
+                        (read.meta.picture().format, read.meta.picture().size, read.meta.picture().yuv),
+                        (format, size(w, h), yuv)
+                    );
                     assert_eq!(read.bare(), shot.bare(), "{format} {w}x{h}");
                 }
             }
@@ -50,7 +53,9 @@ fn png_reads_back_what_it_wrote_at_every_quality() {
         write(PNG, &[("path", &path), ("quality", quality)], &shots).unwrap();
         let (read, end) = read(&source::image::ENTRY, &[("path", &format!("{}/*.png", room.display()))]);
         assert_eq!(end, Ok(()));
-        let pixels = |shots: &[Shot]| shots.iter().map(|shot| (shot.meta.size, shot.bytes.clone())).collect::<Vec<_>>();
+        let pixels = |shots: &[Shot]| {
+            shots.iter().map(|shot| (shot.meta.picture().size, shot.bytes.clone())).collect::<Vec<_>>()
+        };
         assert_eq!(pixels(&read), pixels(&shots), "quality {quality}");
     }
     assert_eq!(names(&room), ["a-00.png", "a-01.png", "a-02.png"]);

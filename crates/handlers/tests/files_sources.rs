@@ -43,7 +43,11 @@ fn every_format_is_decoded_to_the_pixels_it_was_made_from() {
     for (name, expected, tolerance) in cases {
         let (shots, end) = images(&data(name));
         assert_eq!((shots.len(), end), (1, Ok(())), "{name}");
-        assert_eq!((shots[0].meta.format, shots[0].meta.size), (Format::Rgba8, size(13, 9)), "{name}");
+        assert_eq!(
+            (shots[0].meta.picture().format, shots[0].meta.picture().size),
+            (Format::Rgba8, size(13, 9)),
+            "{name}"
+        );
         for (at, found) in shots[0].bytes.chunks_exact(4).enumerate() {
             let expected = expected(picture(at % 13, at / 13));
             let close = found.iter().zip(expected).all(|(found, expected)| found.abs_diff(expected) <= tolerance);
@@ -67,7 +71,7 @@ fn every_orientation_of_every_format_is_turned_as_other_programs_turn_it() {
             let name = format!("turned/{orientation}.{ending}");
             let (shots, end) = images(&data(&name));
             assert_eq!((shots.len(), end), (1, Ok(())), "{name}");
-            assert_eq!(shots[0].meta.size, upright(orientation), "{name}");
+            assert_eq!(shots[0].meta.picture().size, upright(orientation), "{name}");
             for (at, (found, expected)) in shots[0].bytes.iter().zip(&golden).enumerate() {
                 let expected = if at % 4 == 3 && !has_alpha { 255 } else { *expected };
                 assert!(found.abs_diff(expected) <= tolerance, "{name} at byte {at}: {found} instead of {expected}");
@@ -88,7 +92,7 @@ fn gray_and_deep_pictures_are_turned_too() {
         let golden: Vec<u8> = golden.as_chunks().0.iter().flat_map(|pixel| expected(*pixel)).collect();
         let (shots, end) = images(&data(&format!("turned/{name}")));
         assert_eq!((shots.len(), end), (1, Ok(())), "{name}");
-        assert_eq!((shots[0].meta.size, &shots[0].bytes), (upright(orientation), &golden), "{name}");
+        assert_eq!((shots[0].meta.picture().size, &shots[0].bytes), (upright(orientation), &golden), "{name}");
     }
 }
 
@@ -96,11 +100,11 @@ fn gray_and_deep_pictures_are_turned_too() {
 fn a_pattern_of_turned_pictures_changes_its_size_on_the_way_and_a_loop_keeps_a_picture_turned() {
     let (shots, end) = images(&data("turned/*.jpg"));
     assert_eq!(end, Ok(()));
-    let sizes: Vec<_> = shots.iter().map(|shot| shot.meta.size).collect();
+    let sizes: Vec<_> = shots.iter().map(|shot| shot.meta.picture().size).collect();
     assert_eq!(sizes, (1..=8).map(upright).collect::<Vec<_>>());
     let (shots, _) = read_on(IMAGE, &[("path", &data("turned/6.png")), ("loop", "true")], OnError::Stop, 10);
     let golden = fs::read(data("turned/6.rgba")).unwrap();
-    assert!(shots.len() > 4 && shots.iter().all(|shot| shot.meta.size == upright(6) && shot.bytes == golden));
+    assert!(shots.len() > 4 && shots.iter().all(|shot| shot.meta.picture().size == upright(6) && shot.bytes == golden));
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn an_orientation_that_is_broken_turns_nothing() {
         fs::write(&path, bytes).unwrap();
         let (shots, end) = images(&path.display().to_string());
         assert_eq!((shots.len(), end), (1, Ok(())));
-        shots[0].meta.size == size(9, 13)
+        shots[0].meta.picture().size == size(9, 13)
     };
     assert!(upright(&whole));
     // Byte order, magic, offset of the directory, count of entries, tag, and a value out of range.
@@ -133,7 +137,7 @@ fn a_gif_gives_all_of_its_frames_laid_over_each_other() {
         (left..left + w).contains(&x) && (top..top + h).contains(&y)
     };
     for (nth, shot) in shots.iter().enumerate() {
-        assert_eq!((shot.meta.size, shot.meta.number), (size(8, 6), nth as u64));
+        assert_eq!((shot.meta.picture().size, shot.meta.number), (size(8, 6), nth as u64));
         for (at, found) in shot.bytes.chunks_exact(4).enumerate() {
             let (x, y) = (at % 8, at / 8);
             let expected = match nth {
@@ -162,7 +166,7 @@ fn album(test: &str) -> String {
 fn a_pattern_gives_its_files_by_name_each_in_its_own_size() {
     let (shots, end) = images(&album("album"));
     assert_eq!(end, Ok(()));
-    let sizes: Vec<String> = shots.iter().map(|shot| shot.meta.size.to_string()).collect();
+    let sizes: Vec<String> = shots.iter().map(|shot| shot.meta.picture().size.to_string()).collect();
     assert_eq!(sizes.join(" "), "13x9 8x6 8x6 8x6 8x6 13x9");
 }
 
@@ -303,8 +307,8 @@ fn y4m_files_of_every_format_are_read_to_the_byte() {
         let (shots, end) = read(Y4M, &[("path", &data(&format!("{name}.y4m")))]);
         assert_eq!((shots.len(), end), (3, Ok(())), "{name}");
         for (n, shot) in shots.iter().enumerate() {
-            assert_eq!((shot.meta.format.name(), shot.meta.size), (name, size(5, 3)));
-            assert_eq!(shot.meta.yuv, Yuv { matrix: None, full_range: true, ..Yuv::default() }, "{name}");
+            assert_eq!((shot.meta.picture().format.name(), shot.meta.picture().size), (name, size(5, 3)));
+            assert_eq!(shot.meta.picture().yuv, Yuv { matrix: None, full_range: true, ..Yuv::default() }, "{name}");
             let planes = planes.iter().enumerate();
             let expected =
                 planes.flat_map(|(p, samples)| (0..*samples).map(move |i| ((31 * n + 17 * p + i) % 256) as u8));

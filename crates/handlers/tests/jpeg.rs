@@ -21,7 +21,7 @@ fn smooth(x: u64, y: u64) -> [u8; 3] {
 /// That image as a frame; row padding is filled with other values.
 fn shot(format: Format, width: u32, height: u32, alpha: u8) -> Shot {
     let mut shot = Shot::made(format, size(width, height), 1);
-    let plane = format.planes(shot.meta.size).next().expect("a plane");
+    let plane = format.planes(shot.meta.picture().size).next().expect("a plane");
     for y in 0..u64::from(height) {
         for x in 0..u64::from(width) {
             let [r, g, b] = smooth(x, y);

@@ -47,6 +47,6 @@ pub use render::bytes_in_words;
 pub use text::{Mistake, Mistakes, ParsedGraph, SourceText, read_text, read_toml, write_text, write_toml};
 pub use words::{
     ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Interlacing,
-    Interval, Media, OnError, PixelAspect, Plane, Policy, PortType, Rate, Shader, Siting, Size, Space, SpaceSet,
-    StreamTags, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until, Variant,
+    Interval, MAX_RANK, Media, OnError, PixelAspect, Plane, Policy, PortType, Rate, Shader, Siting, Size, Space,
+    SpaceSet, StreamTags, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until, Variant,
 };

@@ -44,7 +44,7 @@ fn caps() -> impl Strategy<Value = Caps> {
 fn points() -> Vec<(Space, Content)> {
     let mut points = Vec::new();
     for space in Space::RANKED {
-        points.push((space, Content::Data { rate: None }));
+        points.push((space, Content::Data { bytes: 0, rate: None }));
         for &format in &Format::RANKED[..3] {
             for (width, height) in [(1, 1), (2, 5), (3, 3), (4, 2), (5, 5), (6, 1)] {
                 for rate in [None, Rate::new(1, 1), Rate::new(2, 1), Rate::new(3, 1)] {

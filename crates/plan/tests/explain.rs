@@ -297,7 +297,7 @@ fn neighbours_that_share_the_blame_are_named_together() {
 }
 
 #[test]
-fn data_beside_frames_needs_no_transfer_and_no_segment() {
+fn data_of_the_device_is_downloaded_and_frames_stay() {
     let mut spec = GraphSpec::new();
     let source = spec.add(HandlerSpec::new("src"));
     let detect = spec.add(HandlerSpec::new("detect"));
@@ -308,8 +308,18 @@ fn data_beside_frames_needs_no_transfer_and_no_segment() {
     spec.connect(detect, outline);
     spec.connect(outline, sink);
     let plan = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Gpu)).unwrap();
-    assert_eq!((plan.transfers.len(), plan.segments), (0, 1));
-    assert_eq!(plan.input("outline0", "found").unwrap().space, Space::Cpu);
+    let [down] = &plan.transfers[..] else { panic!("{:?}", plan.transfers) };
+    assert_eq!((plan.port_name(down.from).as_str(), down.bytes), ("detect0.found", 8192));
+    assert_eq!((plan.segments, plan.input("outline0", "found").unwrap().space), (2, Space::Cpu));
+    assert_eq!(plan.input("outline0", "video").unwrap().space, Space::Gpu);
+    let strict = Plan::decide(&check(&spec), &profile(), &RunOptions::new().only(Space::Gpu).strict(true)).unwrap();
+    assert_eq!(strict.transfers.len(), 1, "a handler may bring its data to the host");
+    let cpu = Plan::decide(&check(&spec), &profile(), &RunOptions::new().place("detect0", Space::Cpu)).unwrap();
+    assert!(
+        cpu.transfers.iter().all(|transfer| cpu.port_name(transfer.from) != "detect0.found"),
+        "{:?}",
+        cpu.transfers
+    );
 }
 
 #[test]

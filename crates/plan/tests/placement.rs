@@ -49,6 +49,7 @@ pub fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
         "every",
         "split",
         "detect+outline",
+        "features+paint",
         "upload",
         "download",
         "convert",
@@ -57,8 +58,26 @@ pub fn random_graph(random: &mut Random, handlers: usize) -> GraphSpec {
     ];
     for _ in 0..handlers {
         let kind = random.pick(&kinds);
+        if kind == "features+paint" {
+            // Tensors go through other handlers, and both ends may be in different spaces.
+            let (features, paint) = (spec.add(HandlerSpec::new("features")), spec.add(HandlerSpec::new("paint")));
+            let from = random.pick(&produced);
+            open.retain(|o| *o != from);
+            spec.connect(from, features);
+            spec.connect(from, paint);
+            if random.chance(50) {
+                let between = spec.add(HandlerSpec::new(random.pick(&["pass", "upload", "download"])));
+                spec.connect(features.port("tensor"), between);
+                spec.connect(between, paint.port("tensor"));
+            } else {
+                spec.connect(features.port("tensor"), paint.port("tensor"));
+            }
+            open.push(paint);
+            produced.push(paint);
+            continue;
+        }
         if kind == "detect+outline" {
-            // Data travels next to the frames and does not bind either end to a space.
+            // Data is read on the host. A detector on the device pays for a download.
             let (detect, outline) = (spec.add(HandlerSpec::new("detect")), spec.add(HandlerSpec::new("outline")));
             let from = random.pick(&produced);
             open.retain(|o| *o != from);
@@ -206,5 +225,5 @@ fn random_graphs_really_land_on_both_sides() {
             _ => mixed += 1,
         }
     }
-    assert!(cpu > 10 && gpu > 3 && mixed > 100, "cpu {cpu}, gpu {gpu}, mixed {mixed}");
+    assert!(cpu >= 5 && gpu > 3 && mixed > 100, "cpu {cpu}, gpu {gpu}, mixed {mixed}");
 }

@@ -351,7 +351,7 @@ fn json_has_the_promised_keys_and_shapes() {
 #[test]
 fn json_writes_null_for_a_missing_format_and_a_missing_alternative() {
     let mut plan = diamond();
-    plan.links[0].content = Content::Data { rate: None };
+    plan.links[0].content = Content::Data { bytes: 64, rate: None };
     let json: Value = serde_json::from_str(&plan.to_json()).unwrap();
     assert_eq!((&json["links"][0]["format"], &json["links"][0]["size"]), (&Value::Null, &Value::Null));
     assert_eq!(json["alternatives"]["cpu_ms"], Value::Null);

@@ -17,6 +17,7 @@ use vramp_kernels::stored::StoredFormat;
 use vramp_kernels::{FrameParams, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
+use crate::frame::notes::{NewNotes, Note};
 use crate::frame::pool::{FramePool, PoolError};
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
 #[cfg(not(target_arch = "wasm32"))]
@@ -315,6 +316,7 @@ pub struct Call<'a> {
     pub(crate) later: bool,
     /// The time that a source has given its frame.
     pub(crate) stamped_ns: Option<i64>,
+    pub(crate) notes: &'a mut NewNotes,
 }
 
 impl Call<'_> {
@@ -350,7 +352,11 @@ impl Call<'_> {
     /// Lends host memory for a new frame. The bytes are undefined. When the frame is sent, it gets the lead's number
     /// and time.
     pub fn lend(&self, format: Format, size: Size) -> Result<Frame, PoolError> {
-        let meta = Meta::new(format, size);
+        self.lend_frame(Meta::new(format, size))
+    }
+
+    /// As [`Call::lend`], for a picture, a tensor or data ([`Meta::of`] the content of a port).
+    pub fn lend_frame(&self, meta: Meta) -> Result<Frame, PoolError> {
         if let Some(frame) = self.context.take_aside(meta) {
             return Ok(frame);
         }
@@ -381,6 +387,12 @@ impl Call<'_> {
         }
         device_context.recording.append(recording, crate::lane::context::UploadSource::Bytes);
         Ok(())
+    }
+
+    /// Attaches a named value to every frame that this call sends. The frames also have the notes of the lead's frame; a
+    /// note of the same key is replaced.
+    pub fn note<'n>(&mut self, key: &str, note: impl Into<Note<'n>>) -> Result<(), HandlerError> {
+        self.notes.add(key, note.into()).map_err(HandlerError::failed)
     }
 
     /// Sends a frame under the number and time of this call.

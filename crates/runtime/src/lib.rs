@@ -30,8 +30,10 @@ mod waker;
 pub use clock::Clock;
 pub use engine::{PrepareError, RunError, RunOutcome, Stopper, Watch};
 pub use failure::HandlerFailure;
+pub use frame::data::{Classification, DataError, DataRows, Detection};
+pub use frame::notes::{Note, NoteError, NoteList, NoteValue, Notes};
 pub use frame::pool::{FramePool, Owner, PoolError};
-pub use frame::{Birth, EditError, Frame, Meta, Yuv, YuvMatrix};
+pub use frame::{Birth, EditError, Frame, FrameContent, Meta, Picture, TensorShape, Yuv, YuvMatrix};
 pub use handler::{
     Call, DeviceError, Flow, FrameHandler, HandlerError, Now, ParamWriter, Part, PartialFile, PixelHandler, PixelInfo,
     Trouble,

@@ -220,7 +220,7 @@ fn what_was_returned_last_is_lent_first_and_steady_use_makes_nothing_new() {
 #[test]
 fn of_one_size_ten_stay_free_or_as_many_as_were_reserved() {
     let pool = FramePool::new(1 << 20);
-    let bytes = Format::Gray8.frame_bytes(meta(0).size);
+    let bytes = Format::Gray8.frame_bytes(meta(0).picture().size);
     let free = |count: u64| {
         drop((0..count).map(|number| pool.lend(meta(number)).unwrap()).collect::<Vec<_>>());
         pool.stats().pooled_bytes / bytes

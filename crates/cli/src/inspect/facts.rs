@@ -54,16 +54,20 @@ pub(super) fn port_type(media: &PortMedia) -> &'static str {
     match media {
         PortMedia::Video { .. } => "video",
         PortMedia::Tensor { .. } => "tensor",
-        PortMedia::Data => "data",
+        PortMedia::Data { .. } => "data",
+        PortMedia::Audio => "audio",
+        PortMedia::Every { .. } => "any",
     }
 }
 
 /// The formats or element types that a port accepts, best first.
 pub(super) fn formats(media: &PortMedia) -> Vec<&'static str> {
     match media {
-        PortMedia::Video { formats, .. } => formats.iter().map(|f| Format::name(*f)).collect(),
+        PortMedia::Video { formats, .. } | PortMedia::Every { formats } => {
+            formats.iter().map(|f| Format::name(*f)).collect()
+        }
         PortMedia::Tensor { dtypes, .. } => dtypes.iter().map(|d| DType::name(*d)).collect(),
-        PortMedia::Data => Vec::new(),
+        PortMedia::Data { .. } | PortMedia::Audio => Vec::new(),
     }
 }
 
@@ -80,7 +84,9 @@ pub(super) fn sizes(media: &PortMedia) -> String {
         PortMedia::Tensor { dims: Some(dims), .. } => {
             format!("shape [{}]", dims.iter().map(side).collect::<Vec<_>>().join(", "))
         }
-        PortMedia::Data => String::new(),
+        PortMedia::Every { .. } => "any size".to_owned(),
+        PortMedia::Data { bytes } => format!("up to {bytes} bytes"),
+        PortMedia::Audio => String::new(),
     }
 }
 

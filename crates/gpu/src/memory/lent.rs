@@ -92,6 +92,11 @@ impl<T> Pooled<T> {
         self.slot.note.store(note, Ordering::Relaxed);
     }
 
+    /// The number that [`Lent::note`] stored last.
+    pub fn noted(&self) -> u64 {
+        self.slot.note.load(Ordering::Relaxed)
+    }
+
     /// Marks the resource as used by this submission. The resource is not lent again before the submission has
     /// finished.
     pub fn retire(&self, submission: u64) {

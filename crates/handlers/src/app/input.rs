@@ -11,7 +11,7 @@ use std::time::Duration;
 use vramp_gpu::{Buffer, BufferError, Device, LendError};
 use vramp_plan::{Format, Size, Space};
 use vramp_runtime::observe::EndCounts;
-use vramp_runtime::{Driven, Frame, FramePool, Meta, PoolError, Setup, Waker, Yuv};
+use vramp_runtime::{Driven, Frame, FrameContent, FramePool, Meta, Note, NoteError, PoolError, Setup, Waker, Yuv};
 
 use super::hand_over::{Gone, HandOver};
 use super::{outlasts_start, until};
@@ -60,6 +60,8 @@ pub enum PushError {
     WrongDevice { input: Arc<str> },
     #[error("{input}: {error}")]
     Pool { input: Arc<str>, error: PoolError },
+    #[error("{input}: {error}")]
+    Note { input: Arc<str>, error: NoteError },
     #[error("{input}: {error}")]
     Lend { input: Arc<str>, error: LendError<BufferError> },
 }
@@ -147,8 +149,9 @@ impl LentFrame {
     /// Sets how luma and chroma are interpreted.
     #[must_use]
     pub fn yuv(mut self, yuv: Yuv) -> LentFrame {
-        let own = *self.frame.meta();
-        self.frame.set_meta(Meta { yuv, ..own });
+        let mut own = *self.frame.meta();
+        own.picture_mut().yuv = yuv;
+        self.frame.set_meta(own);
         self
     }
 }
@@ -198,11 +201,11 @@ impl AppInput {
 
     /// The declared size.
     pub fn size(&self) -> Size {
-        self.shared.meta.size
+        self.shared.meta.picture().size
     }
 
     pub fn format(&self) -> Format {
-        self.shared.meta.format
+        self.shared.meta.picture().format
     }
 
     /// The device on which frames can be pushed now. `None` if the source is on the CPU, or if its device is lost.
@@ -277,12 +280,19 @@ impl AppInput {
 
     /// Lends the pipeline's memory for a frame of the declared size, to be filled in and sent without a copy.
     pub fn lend(&self) -> Result<LentFrame, PushError> {
-        self.lend_sized(self.shared.meta.size)
+        self.lend_as(self.shared.meta)
     }
 
     /// As [`AppInput::lend`], for a frame of another size. The pipeline then plans again for that size.
     pub fn lend_sized(&self, size: Size) -> Result<LentFrame, PushError> {
-        let meta = Meta { size, ..self.shared.meta };
+        let mut meta = self.shared.meta;
+        if let FrameContent::Video(picture) = &mut meta.content {
+            picture.size = size;
+        }
+        self.lend_as(meta)
+    }
+
+    fn lend_as(&self, meta: Meta) -> Result<LentFrame, PushError> {
         let lent = self.shared.pool.lend(meta);
         let frame = lent.map_err(|error| PushError::Pool { input: self.shared.name(), error })?;
         Ok(LentFrame { frame, pts_ns: None })
@@ -292,9 +302,15 @@ impl AppInput {
     pub fn lend_buffer(&self) -> Result<LentFrame, PushError> {
         let device = self.shared.device().ok_or_else(|| self.shared.wrong_space(Space::Gpu))?;
         let meta = self.shared.meta;
-        let lent = device.lend(meta.format.frame_bytes(meta.size), &self.shared.name);
+        let lent = device.lend(meta.bytes(), &self.shared.name);
         let buffer = lent.map_err(|error| PushError::Lend { input: self.shared.name(), error })?;
         Ok(LentFrame { frame: Frame::on_device(meta, buffer), pts_ns: None })
+    }
+
+    /// Attaches a named value to a frame. The frames that are made from it have the value too.
+    pub fn note<'n>(&self, frame: &mut LentFrame, key: &str, note: impl Into<Note<'n>>) -> Result<(), PushError> {
+        let noted = frame.frame.note(key, note.into(), &self.shared.pool);
+        noted.map_err(|error| PushError::Note { input: self.shared.name(), error })
     }
 
     /// Sends a frame.
@@ -340,14 +356,15 @@ impl AppInput {
     }
 
     fn copied(&self, bytes: &[u8]) -> Result<LentFrame, PushError> {
-        self.shared.fits(self.shared.meta.size, bytes.len() as u64)?;
+        self.shared.fits(self.shared.meta.picture().size, bytes.len() as u64)?;
         let mut frame = self.lend()?;
         frame.bytes_mut().copy_from_slice(bytes);
         Ok(frame)
     }
 
     fn shared(&self, frame: &Frame, pts_ns: Option<i64>) -> Result<Pushed, PushError> {
-        let (input, expected, given) = (self.shared.name(), self.shared.meta.format, frame.meta().format);
+        let (input, expected, given) =
+            (self.shared.name(), self.shared.meta.picture().format, frame.meta().picture().format);
         if expected != given {
             return Err(PushError::WrongFormat { input, expected, given });
         }
@@ -364,7 +381,7 @@ impl AppInput {
         if !device.owns(&buffer) {
             return Err(PushError::WrongDevice { input: self.shared.name() });
         }
-        self.shared.fits(self.shared.meta.size, buffer.bytes())?;
+        self.shared.fits(self.shared.meta.picture().size, buffer.bytes())?;
         Ok(LentFrame { frame: Frame::on_device(self.shared.meta, buffer), pts_ns: None })
     }
 }
@@ -400,7 +417,7 @@ impl InputShared {
     }
 
     fn fits(&self, size: Size, given: u64) -> Result<(), PushError> {
-        let format = self.meta.format;
+        let format = self.meta.picture().format;
         let needed = format.frame_bytes(size);
         if given == needed {
             return Ok(());
@@ -465,6 +482,9 @@ impl InputEnd {
     /// The oldest slot; `None` at the end of the stream.
     pub(crate) fn take(&self) -> Option<Taken> {
         let Pushed { frame, pts_ns } = self.0.queue.take().ok()?;
+        if let Some(frame) = &frame {
+            frame.leave_program();
+        }
         let is_lost = |buffer: &Buffer| !self.0.device().is_some_and(|device| device.owns(buffer));
         Some(Taken { frame: frame.filter(|frame| !frame.buffer().is_some_and(is_lost)), pts_ns })
     }

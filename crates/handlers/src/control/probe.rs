@@ -1,8 +1,10 @@
-//! `probe`: prints a line for each frame: name, number, time, size, format, space and a hash of the pixels.
+//! `probe`: prints a line for each frame: name, number, time, what the frame carries (size and format, or element type
+//! and shape, or data), space, a hash, and the notes of the frame.
 //!
-//! The hash is XXH64 with seed 0, as 16 hexadecimal digits, over the visible bytes: plane by plane, row by row from the
-//! top, without padding. For rgba8 the visible bytes are all bytes: red, green, blue and alpha of each pixel. The hash
-//! does not depend on the machine. A line is written with one call, so that lines of several probes do not mix.
+//! The hash is XXH64 with seed 0, as 16 hexadecimal digits. For a picture it is over the visible bytes: plane by plane,
+//! row by row from the top, without padding; for rgba8 these are red, green, blue and alpha of each pixel. For a tensor
+//! it is over the elements, for data over all bytes. The hash does not depend on the machine. A line is written with one
+//! call, so that lines of several probes do not mix.
 //!
 //! The module `crate::probe` is unrelated to this handler: that module reads the headers of sources.
 
@@ -13,7 +15,7 @@ use std::io::Write;
 use twox_hash::XxHash64;
 use vramp_plan::catalog::{Class, Entry, Units, Work};
 use vramp_plan::{Format, Size, Space};
-use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Now, Setup, Worker};
+use vramp_runtime::{Call, Flow, Frame, FrameContent, FrameHandler, HandlerError, Now, Picture, Setup, Worker};
 
 use super::pass_on;
 use crate::Unhurried;
@@ -21,7 +23,7 @@ use crate::visible::visible_ranges;
 
 pub static ENTRY: Entry = Entry {
     name: "probe",
-    about: "prints size, format, space and a hash of each frame to standard error",
+    about: "prints size, format, space, a hash and the notes of each frame to standard error",
     example: "pattern frames=3 ! probe ! null",
     spaces: &[Space::Cpu],
     work: Work { class: Class::Reduce, units: Units::PerPixel(1.0) },
@@ -49,22 +51,24 @@ struct State {
 impl<W: Write> ProbeHandler<W> {
     fn say(&mut self, now: Now, frame: &Frame) -> Result<(), HandlerError> {
         let (meta, line) = (frame.meta(), &mut self.state.line);
-        let (size, format) = (meta.size, meta.format);
         let hash = hash(frame);
         line.clear();
-        // Width and height are formatted separately, because formatting a size allocates.
-        writeln!(
-            line,
-            "{}: frame {} pts {} ns {}x{} {} {} {hash:016x}",
-            self.settings.name,
-            now.number,
-            now.pts_ns,
-            size.width,
-            size.height,
-            format.name(),
-            frame.space().name(),
-        )
-        .map_err(HandlerError::failed)?;
+        let mut written = || -> std::fmt::Result {
+            write!(line, "{}: frame {} pts {} ns ", self.settings.name, now.number, now.pts_ns)?;
+            match &meta.content {
+                // Width and height are formatted separately, because formatting a size allocates.
+                FrameContent::Video(Picture { size, format, .. }) => {
+                    write!(line, "{}x{} {}", size.width, size.height, format.name())?;
+                }
+                other => write!(line, "{other}")?,
+            }
+            write!(line, " {} {hash:016x}", frame.space().name())?;
+            if let Some(notes) = frame.notes() {
+                write!(line, " {notes}")?;
+            }
+            line.write_char('\n')
+        };
+        written().map_err(HandlerError::failed)?;
         self.to.write_all(line.as_bytes()).map_err(|error| {
             HandlerError::failed(format!("the line of a frame cannot be written to standard error: {error}"))
         })
@@ -94,7 +98,11 @@ pub fn hash_of_bytes(bytes: &[u8]) -> u64 {
 
 /// The hash of the visible bytes of a frame in host memory, as `probe` prints it.
 pub fn hash(frame: &Frame) -> u64 {
-    hash_of(frame.meta().format, frame.meta().size, &frame.bytes())
+    match &frame.meta().content {
+        FrameContent::Video(Picture { format, size, .. }) => hash_of(*format, *size, &frame.bytes()),
+        FrameContent::Tensor(shape) => hash_of_bytes(&frame.bytes()[..shape.element_bytes() as usize]),
+        FrameContent::Data { .. } => hash_of_bytes(&frame.bytes()),
+    }
 }
 
 fn hash_of(format: Format, size: Size, bytes: &[u8]) -> u64 {

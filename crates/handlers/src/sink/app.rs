@@ -16,7 +16,7 @@ pub static ENTRY: Entry = Entry {
     name: "app",
     about: "hands frames to the program that runs the pipeline",
     example: "pattern ! app",
-    inputs: &[Input { format_by: Some("format"), ..Input::ANY }],
+    inputs: &[Input { format_by: Some("format"), ..Input::EVERY }],
     settings: &[
         Setting::choice("space", &["cpu", "gpu", "any"], "where the program takes its frames").default("cpu"),
         Setting::choice("format", FORMATS, "format of the frames; any keeps what comes").default("rgba8"),

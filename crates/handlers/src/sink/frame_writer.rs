@@ -98,7 +98,7 @@ impl FrameWriter {
         let mut written = 0;
         match self.try_write(lead, meta, pixels, &mut written) {
             Ok(()) => {
-                self.first = Some((meta.format, meta.size, meta.yuv));
+                self.first = Some((meta.picture().format, meta.picture().size, meta.picture().yuv));
                 self.bytes += written;
                 self.frames += 1;
                 Ok(())
@@ -121,13 +121,15 @@ impl FrameWriter {
             return Err(WriteError::Over { name: name(), frame });
         }
         match self.first {
-            Some((first, ..)) if first != meta.format => {
-                Err(WriteError::Format { name: name(), frame, format: meta.format, first })
+            Some((first, ..)) if first != meta.picture().format => {
+                Err(WriteError::Format { name: name(), frame, format: meta.picture().format, first })
             }
-            Some((_, first, _)) if first != meta.size => {
-                Err(WriteError::Size { name: name(), frame, size: meta.size, first })
+            Some((_, first, _)) if first != meta.picture().size => {
+                Err(WriteError::Size { name: name(), frame, size: meta.picture().size, first })
             }
-            Some((format, _, yuv)) if yuv != meta.yuv => Err(WriteError::Colours { name: name(), frame, format }),
+            Some((format, _, yuv)) if yuv != meta.picture().yuv => {
+                Err(WriteError::Colours { name: name(), frame, format })
+            }
             _ => Ok(()),
         }
     }
@@ -135,7 +137,7 @@ impl FrameWriter {
     fn try_write(&mut self, lead: &[u8], meta: &Meta, pixels: &[u8], written: &mut u64) -> io::Result<()> {
         self.gathered.clear();
         self.put(lead, written)?;
-        for range in visible_ranges(meta.format, meta.size) {
+        for range in visible_ranges(meta.picture().format, meta.picture().size) {
             self.put(&pixels[range], written)?;
         }
         push(&mut *self.to, &self.gathered, written)?;
@@ -305,7 +307,7 @@ mod tests {
         let error = writer.write(b"", &rgb, &[0; 24]).unwrap_err().to_string();
         assert!(error.contains("`convert format=gray8`"), "{error}");
         let mut full = gray(2, 4, 2);
-        full.yuv.full_range = true;
+        full.picture_mut().yuv.full_range = true;
         assert!(matches!(writer.write(b"", &full, b"abcdefgh"), Err(WriteError::Colours { .. })));
         assert_eq!(small.text(), "abcdefgh");
     }

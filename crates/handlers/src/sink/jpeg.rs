@@ -62,7 +62,7 @@ impl FrameHandler for Jpeg {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(frame) = call.input(0) else { return Ok(Flow::Filtered) };
-        let (format, size, pixels) = (frame.meta().format, frame.meta().size, frame.bytes());
+        let (format, size, pixels) = (frame.meta().picture().format, frame.meta().picture().size, frame.bytes());
         let State { pictures, bare } = &mut self.state;
         let quality = self.settings.quality;
         let encoded =

@@ -10,7 +10,7 @@ pub static ENTRY: Entry = Entry {
     name: "null",
     about: "drops frames, on the device or in host memory; the run counts the finished frames",
     example: "pattern frames=100 ! null",
-    inputs: &[Input::ANY],
+    inputs: &[Input::EVERY],
     spaces: &[Space::Gpu, Space::Cpu],
     work: Work::NONE,
     blocking: false,

@@ -47,7 +47,7 @@ impl FrameHandler for Png {
 
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(frame) = call.input(0) else { return Ok(Flow::Filtered) };
-        let (size, pixels, compression) = (frame.meta().size, frame.bytes(), self.settings.compression);
+        let (size, pixels, compression) = (frame.meta().picture().size, frame.bytes(), self.settings.compression);
         let encoded = |into: Encoded<'_>| foreign(|| encode(size, &pixels, compression, into));
         self.state.pictures.write(call.now().number, size, encoded).map_err(HandlerError::failed)?;
         Ok(Flow::Produced)

@@ -110,7 +110,7 @@ impl FrameHandler for Terminal {
         if is_due || state.window.is_none() {
             state.window = Some(window());
         }
-        state.picture.take(&frame.bytes(), frame.meta().size, state.window.unwrap_or(USUAL));
+        state.picture.take(&frame.bytes(), frame.meta().picture().size, state.window.unwrap_or(USUAL));
         state.waits = (!is_due).then_some(number);
         if is_due {
             self.draw(number)?;

@@ -56,7 +56,7 @@ impl FrameHandler for Y4mSink {
         let (Some(frame), Some(writer)) = (call.input(0), &mut self.state.writer) else { return Ok(Flow::Filtered) };
         let Settings { rate, tags, .. } = &self.settings;
         let is_mixed = tags.as_ref().is_some_and(|tags| tags.interlacing == Some(Interlacing::Mixed));
-        let (line, length) = frame_line(frame.meta().fields.filter(|_| is_mixed));
+        let (line, length) = frame_line(frame.meta().picture().fields.filter(|_| is_mixed));
         let line = &line[..length];
         let written = if writer.is_empty() {
             let mut head = head(frame.meta(), *rate, tags.as_ref())?;
@@ -91,11 +91,12 @@ fn frame_line(fields: Option<[u8; 3]>) -> ([u8; 11], usize) {
 
 /// The header, with its line end, of a stream whose frames are like `meta`.
 fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Vec<u8>, HandlerError> {
-    let Some(chroma) = chroma_word(meta.format, meta.yuv.siting, tags.and_then(|tags| tags.chroma)) else {
-        let other = meta.format;
+    let Some(chroma) = chroma_word(meta.picture().format, meta.picture().yuv.siting, tags.and_then(|tags| tags.chroma))
+    else {
+        let other = meta.picture().format;
         return Err(HandlerError::failed(format!("y4m cannot hold {other}; put `convert format=i420` before `y4m`")));
     };
-    let (width, height) = (meta.size.width, meta.size.height);
+    let (width, height) = (meta.picture().size.width, meta.picture().size.height);
     let Some(tags) = tags else {
         // 0:0 means unknown.
         let (num, den) = rate.map_or((0, 0), |rate| (rate.num(), rate.den()));
@@ -110,7 +111,7 @@ fn head(meta: &Meta, rate: Option<Rate>, tags: Option<&StreamTags>) -> Result<Ve
     // A header without a chroma word means 420jpeg.
     let said = tags.chroma.is_some() || chroma != "420jpeg";
     let stored = if said { format!(" C{chroma}") } else { String::new() };
-    let range = if tags.says_range || meta.yuv.full_range { range(meta) } else { "" };
+    let range = if tags.says_range || meta.picture().yuv.full_range { range(meta) } else { "" };
     let head = format!("YUV4MPEG2 W{width} H{height}{rate}{interlacing}{aspect}{stored}{range}{}", matrix(meta));
     let mut head = head.into_bytes();
     for comment in &tags.comments {
@@ -139,11 +140,11 @@ fn is_word(said: &[u8], word: Option<&str>) -> bool {
 }
 
 fn range(meta: &Meta) -> &'static str {
-    if meta.yuv.full_range { " XCOLORRANGE=FULL" } else { " XCOLORRANGE=LIMITED" }
+    if meta.picture().yuv.full_range { " XCOLORRANGE=FULL" } else { " XCOLORRANGE=LIMITED" }
 }
 
 fn matrix(meta: &Meta) -> &'static str {
-    match meta.yuv.matrix {
+    match meta.picture().yuv.matrix {
         None => "",
         Some(YuvMatrix::Bt601) => " XCOLORMATRIX=BT601",
         Some(YuvMatrix::Bt709) => " XCOLORMATRIX=BT709",
@@ -180,7 +181,8 @@ mod tests {
         let probed = probe(header).unwrap_or_else(|error| panic!("{}: {error}", header.escape_ascii()));
         let (format, size) = probed.format.zip(probed.size).expect("a header has both");
         let tags = probed.tags.expect("a header has tags");
-        let meta = Meta { yuv: yuv_of(&tags, header), ..Meta::new(format, size) };
+        let mut meta = Meta::new(format, size);
+        meta.picture_mut().yuv = yuv_of(&tags, header);
         head(&meta, probed.rate, Some(&tags)).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -218,10 +220,10 @@ mod tests {
         };
         let mut meta = Meta::new(Format::I420, Size { width: 8, height: 6 });
         let text = |meta: &Meta| String::from_utf8(head(meta, None, Some(&tags)).unwrap()).unwrap();
-        meta.yuv.siting = Siting::Left;
+        meta.picture_mut().yuv.siting = Siting::Left;
         let rest = "XYSCSS=420MPEG2 Xkept\n";
         assert_eq!(text(&meta), format!("YUV4MPEG2 W8 H6 I? A4:3 C420mpeg2 XCOLORRANGE=LIMITED {rest}"));
-        meta.format = Format::I444;
+        meta.picture_mut().format = Format::I444;
         assert_eq!(text(&meta), "YUV4MPEG2 W8 H6 I? A4:3 C444 XCOLORRANGE=LIMITED XYSCSS=444 Xkept\n");
     }
 
@@ -287,10 +289,10 @@ mod tests {
             text(&meta, Rate::new(30_000, 1001)),
             "YUV4MPEG2 W640 H480 F30000:1001 Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\n"
         );
-        meta.yuv = Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() };
-        meta.format = Format::Gray8;
+        meta.picture_mut().yuv = Yuv { matrix: Some(YuvMatrix::Bt709), full_range: true, ..Yuv::default() };
+        meta.picture_mut().format = Format::Gray8;
         assert_eq!(text(&meta, None), "YUV4MPEG2 W640 H480 F0:0 Ip A1:1 Cmono XCOLORRANGE=FULL XCOLORMATRIX=BT709\n");
-        meta.format = Format::Rgba8;
+        meta.picture_mut().format = Format::Rgba8;
         assert!(head(&meta, None, None).unwrap_err().to_string().contains("convert format=i420"));
     }
 }

@@ -5,8 +5,8 @@
 
 use vramp_gpu::Device;
 use vramp_plan::catalog::{Entry, FormatRule, Frames, Output, PortMedia, RateRule, Setting, SizeRule, When, Work};
-use vramp_plan::{Format, Size, Space};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Meta, Setup, Waker, Worker};
+use vramp_plan::{Format, Space};
+use vramp_runtime::{Call, Flow, FrameContent, FrameHandler, HandlerError, Meta, Setup, Waker, Worker};
 
 use crate::app::{AppInput, InputEnd, Taken};
 
@@ -94,9 +94,9 @@ pub fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     Ok(source(setup, Meta::new(format, setup.size("size")?), setup.flag("live")?))
 }
 
-/// An `app` source that stands in for a source with another entry. `size` and `format` are those of the first frame.
-pub fn stand_in(setup: &Setup<'_>, format: Format, size: Size) -> Worker {
-    source(setup, Meta::new(format, size), false)
+/// An `app` source that stands in for a source with another entry. `content` is that of the first frame.
+pub fn stand_in(setup: &Setup<'_>, content: FrameContent) -> Worker {
+    source(setup, Meta::with(content), false)
 }
 
 fn source(setup: &Setup<'_>, meta: Meta, live: bool) -> Worker {

@@ -141,8 +141,8 @@ impl FrameReader {
             Err(error) => return Err(self.fail(number, &error)),
         }
         let mut meta = *frame.meta();
-        meta.yuv = self.yuv;
-        meta.fields = fields(&self.line);
+        meta.picture_mut().yuv = self.yuv;
+        meta.picture_mut().fields = fields(&self.line);
         frame.set_meta(meta);
         let mut bytes = frame.fill().expect("a frame that was just lent has one holder");
         let read = self.planes(&mut bytes, over);

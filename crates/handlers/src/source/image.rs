@@ -176,7 +176,7 @@ impl Image {
             let mut pixels = Vec::new();
             if NoMemory::reserve(&mut pixels, frame.bytes().len()).is_ok() {
                 pixels.extend_from_slice(&frame.bytes());
-                *kept = Some((frame.meta().size, pixels));
+                *kept = Some((frame.meta().picture().size, pixels));
             }
         }
         Ok(Some(frame))

@@ -91,7 +91,7 @@ impl FrameHandler for Keep {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let frame = call.input(0).expect("a lead frame");
         let pixels = frame.bytes().as_chunks::<4>().0.to_vec();
-        self.0.lock().expect("no thread panicked").push(Made { size: frame.meta().size, pixels });
+        self.0.lock().expect("no thread panicked").push(Made { size: frame.meta().picture().size, pixels });
         Ok(Flow::Produced)
     }
 }

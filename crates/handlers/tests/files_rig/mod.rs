@@ -31,7 +31,7 @@ impl Shot {
 
     /// The bytes without padding, plane by plane.
     pub fn bare(&self) -> Vec<u8> {
-        let rows = self.meta.format.planes(self.meta.size).flat_map(|plane| {
+        let rows = self.meta.picture().format.planes(self.meta.picture().size).flat_map(|plane| {
             (0..plane.rows).map(move |row| {
                 let start = (plane.start + row * plane.stride) as usize;
                 start..start + plane.row_bytes as usize
@@ -100,7 +100,7 @@ pub struct Play(pub Vec<Shot>);
 impl FrameHandler for Play {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let Some(shot) = self.0.get(call.now().number as usize) else { return Ok(Flow::Ended) };
-        let mut frame = call.lend(shot.meta.format, shot.meta.size)?;
+        let mut frame = call.lend(shot.meta.picture().format, shot.meta.picture().size)?;
         frame.fill().expect("it was just lent").copy_from_slice(&shot.bytes);
         frame.set_meta(shot.meta);
         call.send(0, frame);
@@ -209,7 +209,7 @@ pub fn write(entry: &'static Entry, given: &[(&str, &str)], shots: &[Shot]) -> R
 /// Sends frames through a handler.
 pub fn through(entry: &'static Entry, given: &[(&str, &str)], shots: &[Shot]) -> Vec<Shot> {
     let keep = Keep::default();
-    let content = shots.first().map(|shot| (shot.meta.format, shot.meta.size));
+    let content = shots.first().map(|shot| (shot.meta.picture().format, shot.meta.picture().size));
     let handler = make(entry, given, content).expect("it can be made");
     let run = run(vec![Box::new(Play(shots.to_vec())), handler, Box::new(keep.clone())], OnError::Stop, ENOUGH);
     run.outcome.expect("it runs");

@@ -145,7 +145,7 @@ impl FrameHandler for Take {
         if let Some(kept) = &self.0 {
             let frame = call.input(0).expect("a lead frame");
             let pixels = frame.bytes().as_chunks::<4>().0.to_vec();
-            kept.lock().expect("no thread panicked").push(Picture { size: frame.meta().size, pixels });
+            kept.lock().expect("no thread panicked").push(Picture { size: frame.meta().picture().size, pixels });
         }
         Ok(Flow::Produced)
     }

@@ -46,8 +46,10 @@ use std::collections::BTreeSet;
 use vramp_gpu::{Device, OpenError};
 use vramp_handlers::app::PushError;
 use vramp_plan::catalog::{Catalog, Entry, EntryError};
-use vramp_plan::{CheckError, Format, GraphSpec, HandlerId, LinkEnd, Mistakes, OnLoss, Rate, RunOptions, Size, Space};
-use vramp_runtime::{HandlerFailure, Registry};
+use vramp_plan::{
+    CheckError, DType, Format, GraphSpec, HandlerId, LinkEnd, Mistakes, OnLoss, Rate, RunOptions, Size, Space,
+};
+use vramp_runtime::{FrameContent, HandlerFailure, Meta, Registry, TensorShape};
 
 use crate::app;
 use on_device::figures;
@@ -82,8 +84,8 @@ pub enum HarnessError {
     /// The clock runs at the fastest input's rate, and every frame must fall on a tick.
     #[error("{port}: a rate of {own} does not divide the fastest input's rate of {rate}")]
     Rates { port: String, own: Rate, rate: Rate },
-    #[error("{port}: {given} bytes were pushed, but a frame of {size} in {format} has {needed} bytes")]
-    NotAFrame { port: String, size: Size, format: Format, needed: u64, given: usize },
+    #[error("{port}: {given} bytes were pushed, but a frame of {content} has {needed} bytes")]
+    NotAFrame { port: String, content: FrameContent, needed: u64, given: usize },
     /// Every frame of this output was already pulled.
     #[error("no frame waits at {port}; call `step` again, or check `waiting` first")]
     Nothing { port: String },
@@ -102,23 +104,44 @@ fn listed(there: &[String]) -> String {
 }
 
 /// The frames that are pushed into an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stream {
-    /// The size of the frames; [`Rig::push_sized`] pushes a frame of another size.
-    pub size: Size,
-    pub format: Format,
+    /// What each frame carries; [`Rig::push_sized`] pushes a picture of another size.
+    pub content: FrameContent,
     pub rate: Rate,
 }
 
 impl Stream {
-    /// Frames in rgba8 at 30 a second.
+    /// Pictures in rgba8 at 30 a second.
     pub fn of(size: Size) -> Stream {
-        Stream { size, format: Format::Rgba8, rate: Rate::new(30, 1).expect("30 is a rate") }
+        Stream::with(Meta::new(Format::Rgba8, size))
     }
 
+    /// Tensors at 30 a second.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`MAX_RANK`](vramp_plan::MAX_RANK) extents.
+    pub fn tensor(dtype: DType, dims: &[u32]) -> Stream {
+        Stream::with(Meta::tensor(TensorShape::new(dtype, dims).expect("a tensor has at most 8 axes")))
+    }
+
+    /// Data of this many bytes at 30 a second.
+    pub fn data(bytes: u32) -> Stream {
+        Stream::with(Meta::data(bytes))
+    }
+
+    fn with(meta: Meta) -> Stream {
+        Stream { content: meta.content, rate: Rate::new(30, 1).expect("30 is a rate") }
+    }
+
+    /// Sets the format of pictures.
     #[must_use]
-    pub fn format(self, format: Format) -> Stream {
-        Stream { format, ..self }
+    pub fn format(mut self, format: Format) -> Stream {
+        if let FrameContent::Video(picture) = &mut self.content {
+            picture.format = format;
+        }
+        self
     }
 
     /// Sets the rate. The fastest input's rate is the rate of the rig's clock; the rates of the other inputs have to
@@ -260,10 +283,10 @@ impl<'a> Harness<'a> {
         let rate = inputs.iter().map(|(_, end)| end.stream.rate).max().unwrap_or(usual.rate);
         let mut feeds = Vec::new();
         for (at, end) in inputs {
-            let Stream { size, format, rate: own } = end.stream;
+            let Stream { content, rate: own } = end.stream;
             let every =
                 ticks_per_frame(rate, own).ok_or_else(|| HarnessError::Rates { port: end.name(), own, rate })?;
-            let feed = whole.add(app::source(format, size, own));
+            let feed = whole.add(app::source(&content, own));
             whole.connect(feed, HandlerId(at).port(&end.port));
             feeds.push((feed, end, every));
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use vramp_handlers::app::{AppInput, AppOutput, PushError, Wait};
 use vramp_plan::{Plan, Rate, Size};
 use vramp_runtime::engine::Engine;
-use vramp_runtime::{Clock, Report, Stepped, Yuv};
+use vramp_runtime::{Clock, FrameContent, Meta, Report, Stepped};
 
 use super::{Caught, HarnessError, Stream};
 
@@ -127,19 +127,37 @@ impl Rig {
     /// Queues a frame at an input. When this input is due, a step sends the oldest frame in the queue.
     pub fn push(&mut self, port: &str, bytes: &[u8]) -> Result<(), HarnessError> {
         let at = self.feed(port)?;
-        self.push_sized(port, self.feeds[at].port.stream.size, bytes)
+        self.push_content(at, self.feeds[at].port.stream.content, bytes)
     }
 
-    /// Like [`Rig::push`], for a frame whose size differs from the declared size.
+    /// Like [`Rig::push`], for a picture whose size differs from the declared size.
     pub fn push_sized(&mut self, port: &str, size: Size, bytes: &[u8]) -> Result<(), HarnessError> {
         let at = self.feed(port)?;
-        let feed = &mut self.feeds[at];
-        let format = feed.port.stream.format;
-        let needed = format.frame_bytes(size);
-        if needed != bytes.len() as u64 {
-            return Err(HarnessError::NotAFrame { port: feed.port.name(), size, format, needed, given: bytes.len() });
+        let mut content = self.feeds[at].port.stream.content;
+        if let FrameContent::Video(picture) = &mut content {
+            picture.size = size;
         }
-        let frame = Caught { number: 0, pts_ns: 0, format, size, yuv: Yuv::default(), bytes: bytes.to_vec() };
+        self.push_content(at, content, bytes)
+    }
+
+    /// Like [`Rig::push`], for the f32 values of a tensor or of data. Values that are not given are 0.
+    pub fn push_values(&mut self, port: &str, values: &[f32]) -> Result<(), HarnessError> {
+        let at = self.feed(port)?;
+        let content = self.feeds[at].port.stream.content;
+        let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        if let FrameContent::Data { .. } = content {
+            bytes.resize(bytes.len().max(Meta::with(content).bytes() as usize), 0);
+        }
+        self.push_content(at, content, &bytes)
+    }
+
+    fn push_content(&mut self, at: usize, content: FrameContent, bytes: &[u8]) -> Result<(), HarnessError> {
+        let feed = &mut self.feeds[at];
+        let needed = Meta::with(content).bytes();
+        if needed != bytes.len() as u64 {
+            return Err(HarnessError::NotAFrame { port: feed.port.name(), content, needed, given: bytes.len() });
+        }
+        let frame = Caught { number: 0, pts_ns: 0, content, notes: Vec::new(), bytes: bytes.to_vec() };
         feed.waiting.push_back(frame);
         Ok(())
     }

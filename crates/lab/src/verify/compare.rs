@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use vramp_plan::{Format, Size};
+use vramp_plan::{DType, Format, Size};
+use vramp_runtime::{FrameContent, NoteValue, Picture};
 
 use crate::harness::Caught;
 
@@ -46,8 +47,19 @@ pub enum Mismatch {
         /// The largest difference, in levels.
         most: u8,
     },
-    /// The format or the size differs.
-    Shape { expected: (Format, Size), found: (Format, Size) },
+    /// A value of a tensor or of data differs.
+    Values {
+        /// The position of the first value that differs.
+        at: usize,
+        expected: f64,
+        found: f64,
+        /// How many values of the frame differ.
+        count: u64,
+    },
+    /// What the frames carry differs: the format and the size, or the element type and the shape.
+    Shape { expected: FrameContent, found: FrameContent },
+    /// The notes of the frames differ.
+    Notes { expected: Vec<(String, NoteValue)>, found: Vec<(String, NoteValue)> },
     /// The frame number or the time in nanoseconds differs.
     Place { expected: (u64, i64), found: (u64, i64) },
     /// The streams have different numbers of frames.
@@ -68,7 +80,14 @@ impl fmt::Display for Difference {
                 write!(f, "{count} {} by up to {most}", if *count == 1 { "byte differs" } else { "bytes differ" })?;
             }
             Mismatch::Shape { expected, found } => {
-                write!(f, "{} {} instead of {} {}", found.0, found.1, expected.0, expected.1)?;
+                write!(f, "{found} instead of {expected}")?;
+            }
+            Mismatch::Values { at, expected, found, count } => {
+                write!(f, "value {at} is {found} instead of {expected}; ")?;
+                write!(f, "{count} {}", if *count == 1 { "value differs" } else { "values differ" })?;
+            }
+            Mismatch::Notes { expected, found } => {
+                write!(f, "the notes are {found:?} instead of {expected:?}")?;
             }
             Mismatch::Place { expected, found } => {
                 write!(
@@ -103,25 +122,79 @@ pub(super) fn compare(expected: &[Caught], found: &[Caught], levels: u8) -> Opti
 }
 
 fn differ(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
-    let (shape, place) = (|frame: &Caught| (frame.format, frame.size), |frame: &Caught| (frame.number, frame.pts_ns));
+    let place = |frame: &Caught| (frame.number, frame.pts_ns);
     if place(expected) != place(found) {
         return Some(Mismatch::Place { expected: place(expected), found: place(found) });
     }
-    if shape(expected) != shape(found) {
-        return Some(Mismatch::Shape { expected: shape(expected), found: shape(found) });
+    let same_shape = match (&expected.content, &found.content) {
+        (FrameContent::Video(one), FrameContent::Video(two)) => (one.format, one.size) == (two.format, two.size),
+        (one, two) => one == two,
+    };
+    if !same_shape {
+        return Some(Mismatch::Shape { expected: expected.content, found: found.content });
+    }
+    if expected.notes != found.notes {
+        return Some(Mismatch::Notes { expected: expected.notes.clone(), found: found.notes.clone() });
     }
     if expected.bytes == found.bytes {
         return None;
     }
-    if expected.format == Format::Rgba8 { pixels(expected, found, levels) } else { bytes(expected, found, levels) }
+    match &expected.content {
+        FrameContent::Video(picture) if picture.format == Format::Rgba8 => {
+            pixels(expected, found, picture.size, levels)
+        }
+        FrameContent::Video(picture) => bytes(expected, found, picture, levels),
+        FrameContent::Tensor(shape) => values(expected, found, shape.dtype()),
+        FrameContent::Data { .. } => values(expected, found, DType::F32),
+    }
 }
 
-fn pixels(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
+/// Compares the values of tensors and data. Floats may differ by a small part of their value, because both sides round
+/// after each operation.
+fn values(expected: &Caught, found: &Caught, dtype: DType) -> Option<Mismatch> {
+    const SMALL: f64 = 1e-4;
+    let (wanted, had) = (numbers(&expected.bytes, dtype), numbers(&found.bytes, dtype));
+    let is_float = matches!(dtype, DType::F32 | DType::F16);
+    let differ = |(_, (a, b)): &(usize, (&f64, &f64))| {
+        let apart = if is_float { SMALL * a.abs().max(1.0) } else { 0.0 };
+        // Two values that are not numbers are equal, and so are two that are infinite.
+        !((*a - *b).abs() <= apart || a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+    };
+    let different = || wanted.iter().zip(&had).enumerate().filter(differ);
+    let (at, (expected, found)) = different().next()?;
+    Some(Mismatch::Values { at, expected: *expected, found: *found, count: different().count() as u64 })
+}
+
+fn numbers(bytes: &[u8], dtype: DType) -> Vec<f64> {
+    let four = || bytes.as_chunks::<4>().0.iter();
+    match dtype {
+        DType::F32 => four().map(|four| f64::from(f32::from_le_bytes(*four))).collect(),
+        DType::I32 => four().map(|four| f64::from(i32::from_le_bytes(*four))).collect(),
+        DType::U32 => four().map(|four| f64::from(u32::from_le_bytes(*four))).collect(),
+        DType::F16 => bytes.as_chunks::<2>().0.iter().map(|two| half(u16::from_le_bytes(*two))).collect(),
+        DType::U8 => bytes.iter().map(|byte| f64::from(*byte)).collect(),
+        DType::I8 => bytes.iter().map(|byte| f64::from(byte.cast_signed())).collect(),
+    }
+}
+
+/// The value of a 16-bit float.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let size = match exponent {
+        0 => fraction * 2.0_f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2.0_f64.powi(exponent - 15),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
+fn pixels(expected: &Caught, found: &Caught, size: Size, levels: u8) -> Option<Mismatch> {
     let apart = |(a, b): &([u8; 4], [u8; 4])| a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
     let both = expected.pixels().iter().copied().zip(found.pixels().iter().copied());
     let different = || both.clone().enumerate().filter(|(_, both)| apart(both) > levels);
     let (at, (expected_here, found_here)) = different().next()?;
-    let width = expected.size.width as usize;
+    let width = size.width as usize;
     Some(Mismatch::Pixels {
         x: (at % width) as u32,
         y: (at / width) as u32,
@@ -132,9 +205,9 @@ fn pixels(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
     })
 }
 
-fn bytes(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
+fn bytes(expected: &Caught, found: &Caught, picture: &Picture, levels: u8) -> Option<Mismatch> {
     let (mut first, mut count, mut most) = (None, 0, 0);
-    for (plane, place) in expected.format.planes(expected.size).enumerate() {
+    for (plane, place) in picture.format.planes(picture.size).enumerate() {
         for row in 0..place.rows {
             for at in 0..place.row_bytes {
                 let byte = (place.start + row * place.stride + at) as usize;
@@ -153,11 +226,12 @@ fn bytes(expected: &Caught, found: &Caught, levels: u8) -> Option<Mismatch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vramp_runtime::Yuv;
+    use vramp_runtime::Meta;
 
     fn frame(number: u64, format: Format, bytes: &[u8]) -> Caught {
         let size = Size { width: 3, height: 1 };
-        Caught { number, pts_ns: 0, format, size, yuv: Yuv::default(), bytes: bytes.to_vec() }
+        let content = Meta::new(format, size).content;
+        Caught { number, pts_ns: 0, content, notes: Vec::new(), bytes: bytes.to_vec() }
     }
 
     fn one(expected: &Caught, found: &Caught, levels: u8) -> Option<Difference> {

@@ -36,7 +36,7 @@ pub(super) fn cut_off(registry: &Registry, handlers: usize, captured: &Captured)
         }
         let (make, captured): (Make, Captured) = (Arc::clone(make?), Arc::clone(captured));
         Some(Arc::new(move |setup| match captured.get(setup.name).and_then(|frames| frames.first()) {
-            Some(first) => Ok(source::app::stand_in(setup, first.format, first.size)),
+            Some(first) => Ok(source::app::stand_in(setup, first.content)),
             None => make(&Setup { handlers, ..setup.clone() }),
         }))
     });

@@ -308,7 +308,7 @@ impl<'a> Subject<'a> {
             (handler.entry.live.under(&handler.settings), self.captured.get(&handler.name).and_then(|all| all.first()))
         {
             let rate = content.and_then(Content::rate).or_else(|| Rate::new(30, 1)).expect("30 is a rate");
-            return app::source(first.format, first.size, rate);
+            return app::source(&first.content, rate);
         }
         let written = self.names.iter().position(|name| *name == planned.name);
         written.map_or_else(|| HandlerSpec::new(planned.kind()), |written| self.spec.handlers()[written].clone())

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::words::{ANY_SIDE, DType, Format, Interval, Size, Space, SpaceSet};
+use crate::words::{ANY_SIDE, Content, DType, Format, Interval, Size, Space, SpaceSet};
 
 use super::{KernelDesc, KernelRule, Setting, SettingValues, Value};
 
@@ -33,7 +33,9 @@ pub struct Entry {
     pub one_of: &'static [&'static [&'static str]],
     /// True if the handler accepts settings that are not declared here, such as those of a user's shader.
     pub open_settings: bool,
-    /// The spaces that the handler has an implementation for. An implementation uses the same space on all ports.
+    /// The spaces that the handler has an implementation for. An implementation uses the same space on all ports that
+    /// carry video or tensors. Data is read on the host; an implementation on the device writes its data there, and the
+    /// planner adds a download.
     pub spaces: &'static [Space],
     /// A setting whose word (`cpu`, `gpu` or `any`) restricts `spaces`.
     pub space_by: Option<&'static str>,
@@ -168,7 +170,17 @@ pub enum PortMedia {
         /// Extents along each axis; `None` means any rank.
         dims: Option<&'static [Interval<u32>]>,
     },
-    Data,
+    /// A few values for the host, such as detections, classes or key-values.
+    Data {
+        /// The room for the values of one frame.
+        bytes: u32,
+    },
+    Audio,
+    /// Video of these formats, tensors or data: for handlers that do not look at what they pass on or take.
+    Every {
+        /// Best first.
+        formats: &'static [Format],
+    },
 }
 
 impl PortMedia {
@@ -176,6 +188,16 @@ impl PortMedia {
     pub const RGBA: PortMedia = PortMedia::Video { formats: &[Format::Rgba8], width: ANY_SIDE, height: ANY_SIDE };
     /// Video of any format and size.
     pub const ANY: PortMedia = PortMedia::Video { formats: &Format::RANKED, width: ANY_SIDE, height: ANY_SIDE };
+
+    /// Video of any format, tensors or data.
+    pub const EVERY: PortMedia = PortMedia::Every { formats: &Format::RANKED };
+    /// Data of a usual size: up to 256 detections.
+    pub const DATA: PortMedia = PortMedia::Data { bytes: 8 << 10 };
+
+    /// Tensors of these element types, best first, of any shape.
+    pub const fn tensor(dtypes: &'static [DType]) -> PortMedia {
+        PortMedia::Tensor { dtypes, dims: None }
+    }
 
     /// Video of these formats, best first, of any size.
     pub const fn video(formats: &'static [Format]) -> PortMedia {
@@ -199,6 +221,12 @@ impl Input {
     pub const VIDEO: Input = Input { name: "video", media: PortMedia::RGBA, format_by: None, required: true };
     /// A video input that accepts every format unchanged.
     pub const ANY: Input = Input { media: PortMedia::ANY, ..Input::VIDEO };
+    /// An input that accepts video of every format, tensors and data.
+    pub const EVERY: Input = Input { media: PortMedia::EVERY, ..Input::VIDEO };
+    /// An input for tensors of any shape and element type.
+    pub const TENSOR: Input = Input { name: "tensor", media: PortMedia::tensor(&DType::ALL), ..Input::VIDEO };
+    /// An input for data.
+    pub const DATA: Input = Input { name: "data", media: PortMedia::DATA, ..Input::VIDEO };
 
     /// The media that the input accepts under these settings.
     pub fn media_under(&self, settings: &SettingValues) -> PortMedia {
@@ -208,6 +236,9 @@ impl Input {
                 let only = formats.iter().position(|own| *own == format).map_or(formats, |at| &formats[at..=at]);
                 PortMedia::Video { formats: only, width, height }
             }
+            (PortMedia::Every { formats }, Some(format)) => PortMedia::Every {
+                formats: formats.iter().position(|own| *own == format).map_or(formats, |at| &formats[at..=at]),
+            },
             (media, _) => media,
         }
     }
@@ -219,6 +250,8 @@ pub struct Output {
     pub media: PortMedia,
     pub format: FormatRule,
     pub size: SizeRule,
+    /// The rule for the element type and the shape of a tensor.
+    pub tensor: TensorRule,
     pub rate: RateRule,
 }
 
@@ -229,8 +262,15 @@ impl Output {
         media: PortMedia::RGBA,
         format: FormatRule::Declared,
         size: SizeRule::Input,
+        tensor: TensorRule::Declared,
         rate: RateRule::Input,
     };
+    /// An output that passes on what the lead input carries.
+    pub const PASSED: Output = Output { media: PortMedia::EVERY, ..Output::SAME };
+    /// An output of tensors; the entry sets the rule for their shape.
+    pub const TENSOR: Output = Output { name: "tensor", media: PortMedia::tensor(&DType::ALL), ..Output::VIDEO };
+    /// An output of data.
+    pub const DATA: Output = Output { name: "data", media: PortMedia::DATA, ..Output::VIDEO };
     /// An output that passes on the lead input's frames in their format.
     pub const SAME: Output = Output { media: PortMedia::ANY, format: FormatRule::Input, ..Output::VIDEO };
 }
@@ -269,6 +309,21 @@ pub enum SizeRule {
     /// The size that probing the source found, otherwise this setting.
     Probed(Option<&'static str>),
 }
+
+/// The rule for the element type and the shape of a tensor output.
+#[derive(Debug, Clone, Copy)]
+pub enum TensorRule {
+    /// The first declared element type, and the largest declared extents.
+    Declared,
+    /// Those of the lead input, which carries tensors.
+    Input,
+    /// Computed from the settings and the content of the lead input, which a source does not have. Returns the message if
+    /// that is impossible.
+    By(TensorBy),
+}
+
+/// Computes the element type and the extents of a tensor output.
+pub type TensorBy = fn(&SettingValues, Option<&Content>) -> Result<(DType, Vec<u32>), String>;
 
 /// The rule for an output's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -435,11 +490,11 @@ impl Entry {
     /// A sink that writes from host memory.
     pub const SINK: Entry = Entry { family: Family::Sink, inputs: &[Input::VIDEO], outputs: &[], ..Entry::SOURCE };
 
-    /// A handler that passes frames on unchanged, in either space.
+    /// A handler that passes on unchanged what it is given, in either space.
     pub const CONTROL: Entry = Entry {
         family: Family::Control,
-        inputs: &[Input::ANY],
-        outputs: &[Output::SAME],
+        inputs: &[Input::EVERY],
+        outputs: &[Output::PASSED],
         kernel: KernelRule::None,
         work: Work::NONE,
         ..Entry::FILTER

@@ -8,8 +8,8 @@ mod registry;
 mod setting;
 
 pub use entry::{
-    Class, Entry, Family, FormatRule, Frames, Input, Output, PortMedia, RateRule, SizeRule, SmallBytes,
-    TransferDirection, Units, When, Work,
+    Class, Entry, Family, FormatRule, Frames, Input, Output, PortMedia, RateRule, SizeRule, SmallBytes, TensorBy,
+    TensorRule, TransferDirection, Units, When, Work,
 };
 pub use intermediate::IntermediateExtent;
 pub use kernel::{KernelDesc, KernelKind, KernelRule};

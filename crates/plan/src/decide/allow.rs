@@ -95,7 +95,8 @@ pub(super) fn allow(net: &Net<'_>, profile: &Profile, orders: &Orders) -> Result
 
 /// Checks that every node between sources and sinks may run on the device.
 fn check_required(net: &Net<'_>, profile: &Profile, orders: &Orders) -> Result<(), NoPlan> {
-    let between: Vec<usize> = (0..net.nodes.len()).filter(|at| net.nodes[*at].entry.is_between_ends()).collect();
+    let between: Vec<usize> =
+        (0..net.nodes.len()).filter(|at| net.nodes[*at].entry.is_between_ends() && !net.has_only_data(*at)).collect();
     if between.is_empty() {
         return Err(NoPlan::NothingBetween);
     }

@@ -166,7 +166,8 @@ impl NoPlan {
 pub(super) fn strict_conflict(net: &Net<'_>, allowed: &[Allowed]) -> Option<Conflict> {
     let mut neighbours: Vec<Vec<(usize, usize)>> = vec![Vec::new(); end_count(net)];
     for (at, wire) in net.wires.iter().enumerate() {
-        if wire.content.bytes() > 0 {
+        // A handler that writes data on the device has a download of its own, which `--strict` allows.
+        if wire.content.bytes() > 0 && !wire.content.is_data() {
             let (a, b) = (out_end(net, wire.from), in_end(wire.to));
             neighbours[a].push((b, at));
             neighbours[b].push((a, at));
@@ -248,10 +249,8 @@ fn conflict_along(net: &Net<'_>, allowed: &[Allowed], wires: &[usize], cpu: usiz
     for &at in wires {
         let wire = &net.wires[at];
         let from = Caps::one(end_spaces(net, allowed, out_end(net, wire.from)), Media::exactly(&wire.content));
-        let to = Caps::one(
-            end_spaces(net, allowed, in_end(wire.to)),
-            accepts(net.nodes[wire.to].entry.inputs[wire.input].media_under(&net.nodes[wire.to].settings)),
-        );
+        let media = net.nodes[wire.to].entry.inputs[wire.input].media_under(&net.nodes[wire.to].settings);
+        let to = accepts(media, end_spaces(net, allowed, in_end(wire.to))).of_type(&wire.content);
         claims.push(Claim { port: net.port_name(net.output_at(at)), verb: "offers", caps: from.to_string() });
         claims.push(Claim { port: net.port_name(net.input_at(at)), verb: "accepts", caps: to.to_string() });
     }

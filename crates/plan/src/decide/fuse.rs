@@ -99,7 +99,11 @@ fn may_join(net: &Net<'_>, depths: &Depths, wire: usize) -> bool {
     // A kernel reads its first input in place. A handler whose lead is another input does not run once per frame of the
     // first input.
     let follows_first = to.lead == 0;
+    // A kernel reads and writes pictures.
+    let pictures = |node: usize| net.contents(node).all(|content| content.frame().is_some());
     rgba && alone
+        && pictures(link.from)
+        && pictures(link.to)
         && kinds
         && follows_first
         && in_step

@@ -65,7 +65,7 @@ pub(super) fn lanes(
     let inline = |wire: usize| {
         let link = &net.wires[wire];
         // A frame that passes through the host between two kernels leaves the lane.
-        let stays = net.space_out(link.from, spaces[link.from]) == net.space_in(link.to, spaces[link.to])
+        let stays = net.space_out(link.from, spaces[link.from]) == net.space_in(wire, spaces[link.to])
             && net.space_out(link.from, spaces[link.from]) == spaces[link.to];
         // If an input has another rate than the lead, not every frame of the lead comes with a new frame of that input.
         let lead = net.lead_wire(link.to).map(|w| net.wires[w].content.rate());
@@ -188,7 +188,7 @@ fn segments(net: &Net<'_>, spaces: &[Space]) -> u32 {
         let carried = node.inputs.iter().flatten().filter(|w| net.wires[**w].content.bytes() > 0);
         let through = carried.map(|w| {
             let from = net.wires[*w].from;
-            let down = net.space_out(from, spaces[from]) == Space::Gpu && net.space_in(at, spaces[at]) == Space::Cpu;
+            let down = net.space_out(from, spaces[from]) == Space::Gpu && net.space_in(*w, spaces[at]) == Space::Cpu;
             // The frame after a `download` has left the device.
             let left = net.nodes[from].entry.transfer.is_some() && net.space_out(from, spaces[from]) == Space::Cpu;
             entered[from] + u32::from(down || left)

@@ -110,7 +110,7 @@ fn form_transfers(net: &Net<'_>, spaces: &[Space], costs: &Costs) -> (Vec<Layout
                 resubmits += if direction == TransferDirection::Up { price.resubmit } else { 0 };
                 if direction == TransferDirection::Up { price.up } else { price.down }
             };
-            let crosses = |w: &usize| net.space_in(net.wires[*w].to, spaces[net.wires[*w].to]) != here;
+            let crosses = |w: &usize| net.space_in(*w, spaces[net.wires[*w].to]) != here;
             let explicit_here = |w: &usize| own_way(w) == Some(away);
             let wires: Vec<usize> = fan.iter().copied().filter(|w| crosses(w) || explicit_here(w)).collect();
             if !wires.is_empty() {

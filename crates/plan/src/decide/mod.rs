@@ -293,14 +293,15 @@ fn links(
 ) -> Vec<PlannedLink> {
     let one = |at: usize| {
         let wire = &net.wires[at];
-        let data = wire.content.bytes() == 0;
+        // Audio is carried nowhere.
+        let silent = wire.content.bytes() == 0;
         let from_space = net.space_out(wire.from, spaces[wire.from]);
-        let space = net.space_in(wire.to, spaces[wire.to]);
+        let space = net.space_in(at, spaces[wire.to]);
         PlannedLink {
             from: net.output_at(at),
             to: net.input_at(at),
-            from_space: if data { Space::Cpu } else { from_space },
-            space: if data { Space::Cpu } else { space },
+            from_space: if silent { Space::Cpu } else { from_space },
+            space: if silent { Space::Cpu } else { space },
             content: wire.content.clone(),
             tags: tagged.of_wire(net, at),
             policy: wire.policy,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Entry, Fallback, FormatRule, PortMedia, SettingValues, Value};
 use crate::graph::{Graph, Handler, Link};
-use crate::words::{Caps, Content, Dimension, Format, FrameDesc, Media, Policy, SpaceSet};
+use crate::words::{Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Media, Policy, SpaceSet};
 
 use super::explain::{Claim, Conflict, NoPlan};
 use super::net::{Net, NetNode, Wire};
@@ -114,13 +114,15 @@ impl<'g> Negotiation<'g> {
         let media = consumer.entry.inputs[link.input].media_under(&consumer.settings);
         // Placement chooses the spaces later, so here both ends allow every space.
         let offered = anywhere(Media::exactly(&content));
-        let accepted = anywhere(accepts(media));
+        let accepted = accepts(media, SpaceSet::ALL);
         let missed = offered.explain(&accepted);
-        if missed.is_empty() {
+        let moves_data = content.is_data() && consumer.entry.transfer.is_some();
+        if missed.is_empty() && !moves_data {
             return Ok((from, link.output));
         }
         if missed == [Dimension::Format]
-            && let (Some(entry), PortMedia::Video { formats, .. }) = (graph.catalog().converter(), media)
+            && let (Some(entry), PortMedia::Video { formats, .. } | PortMedia::Every { formats }) =
+                (graph.catalog().converter(), media)
         {
             let converter = self.converter(entry, from, link.output, formats[0]);
             self.keep_policy(converter, link.policy);
@@ -131,10 +133,18 @@ impl<'g> Negotiation<'g> {
             Claim {
                 port: format!("{}.{}", consumer.name, consumer.entry.inputs[link.input].name),
                 verb: "accepts",
-                caps: Caps::one(consumer.entry.spaces_under(&consumer.settings), accepts(media)).to_string(),
+                caps: if moves_data {
+                    "video or tensors".to_owned()
+                } else {
+                    accepts(media, consumer.entry.spaces_under(&consumer.settings)).of_type(&content).to_string()
+                },
             },
         ];
-        let fix = fix_for(&missed, &content, media, &format!("{} ! ... ! {}", claims[0].port, claims[1].port));
+        let fix = if moves_data {
+            format!("remove {}: data is always on the host", consumer.name)
+        } else {
+            fix_for(&missed, &content, media, &format!("{} ! ... ! {}", claims[0].port, claims[1].port))
+        };
         Err(NoPlan::Conflict(Conflict { claims, missed, fix }))
     }
 
@@ -253,7 +263,7 @@ impl<'g> Negotiation<'g> {
         let requests: Vec<Caps> = links
             .map(|l| match &self.graph.handlers()[l.to] {
                 consumer if l.input == consumer.lead => self.wanted[l.to].clone(),
-                consumer => anywhere(accepts(consumer.entry.inputs[l.input].media_under(&consumer.settings))),
+                consumer => accepts(consumer.entry.inputs[l.input].media_under(&consumer.settings), SpaceSet::ALL),
             })
             .collect();
         let conversions = |f: &Format| {
@@ -281,8 +291,9 @@ fn anywhere(media: Media) -> Caps {
 /// The formats that each handler's lead input prefers: the formats that the input accepts. If the handler passes
 /// formats on, only the formats that its consumers also prefer remain, unless no format would remain.
 fn wanted(graph: &Graph) -> Vec<Caps> {
-    let own =
-        |h: &Handler| h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| anywhere(accepts(p.media_under(&h.settings))));
+    let own = |h: &Handler| {
+        h.entry.inputs.get(h.lead).map_or(Caps::NONE, |p| accepts(p.media_under(&h.settings), SpaceSet::ALL))
+    };
     let mut wanted: Vec<Caps> = graph.handlers().iter().map(own).collect();
     let mut outgoing: Vec<Vec<&Link>> = vec![Vec::new(); graph.handlers().len()];
     for link in graph.links() {
@@ -312,16 +323,24 @@ fn defaults(entry: &'static Entry) -> SettingValues {
     settings
 }
 
-/// The media that a port accepts, in any space.
-pub(super) fn accepts(media: PortMedia) -> Media {
+/// What a port accepts in these spaces.
+pub(super) fn accepts(media: PortMedia, spaces: SpaceSet) -> Caps {
+    let one = |media: Media| Cap { spaces, media };
     match media {
         PortMedia::Video { formats, width, height } => {
-            Media::Video { formats: formats.iter().copied().collect(), width, height, rate: None }
+            Caps::one(spaces, Media::Video { formats: formats.iter().copied().collect(), width, height, rate: None })
         }
         PortMedia::Tensor { dtypes, dims } => {
-            Media::Tensor { dtypes: dtypes.iter().copied().collect(), dims: dims.map(<[_]>::to_vec) }
+            let dtypes = dtypes.iter().copied().collect();
+            Caps::one(spaces, Media::Tensor { dtypes, dims: dims.map(<[_]>::to_vec) })
         }
-        PortMedia::Data => Media::Data,
+        PortMedia::Data { .. } => Caps::one(spaces, Media::Data),
+        PortMedia::Audio => Caps::one(spaces, Media::Audio),
+        PortMedia::Every { formats } => Caps::any_of([
+            one(Media::video(formats.iter().copied())),
+            one(Media::Tensor { dtypes: DType::ALL.into_iter().collect(), dims: None }),
+            one(Media::Data),
+        ]),
     }
 }
 
@@ -337,7 +356,7 @@ fn fix_for(missed: &[Dimension], content: &Content, media: PortMedia, between: &
             );
             format!("put `resize size={size}` in between: `{between}`")
         }
-        ([Dimension::Format, ..], PortMedia::Video { formats, .. }, _) => {
+        ([Dimension::Format, ..], PortMedia::Video { formats, .. } | PortMedia::Every { formats }, _) => {
             format!("convert to {} first; this catalogue has no converter", formats[0])
         }
         _ => format!("add a handler that converts the first into the second: `{between}`"),

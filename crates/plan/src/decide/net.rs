@@ -105,9 +105,13 @@ impl Net<'_> {
         (work.class, units)
     }
 
-    /// The space in which a node needs its inputs if the node runs in `space`.
-    pub fn space_in(&self, node: usize, space: Space) -> Space {
-        self.nodes[node].entry.transfer.map_or(space, TransferDirection::from)
+    /// The space in which the consumer of a wire needs its frames if the consumer runs in `space`.
+    pub fn space_in(&self, wire: usize, space: Space) -> Space {
+        let wire = &self.wires[wire];
+        if wire.content.is_data() {
+            return Space::Cpu;
+        }
+        self.nodes[wire.to].entry.transfer.map_or(space, TransferDirection::from)
     }
 
     /// The space of a node's outputs if the node runs in `space`.
@@ -115,9 +119,23 @@ impl Net<'_> {
         self.nodes[node].entry.transfer.map_or(space, TransferDirection::to)
     }
 
-    /// The spaces that a node's entry has an implementation for.
+    /// The spaces that a node's entry has an implementation for. Data is on the host, so a handler of nothing but data
+    /// stays there.
     pub fn offered(&self, node: usize) -> SpaceSet {
-        self.nodes[node].entry.spaces_under(&self.nodes[node].settings)
+        let offered = self.nodes[node].entry.spaces_under(&self.nodes[node].settings);
+        if offered.contains(Space::Cpu) && self.has_only_data(node) { SpaceSet::CPU } else { offered }
+    }
+
+    /// What the linked ports of a node carry.
+    pub fn contents(&self, node: usize) -> impl Iterator<Item = &Content> {
+        let NetNode { inputs, fans, .. } = &self.nodes[node];
+        inputs.iter().flatten().chain(fans.iter().flatten()).map(|wire| &self.wires[*wire].content)
+    }
+
+    /// True if all linked ports of a node carry data.
+    pub fn has_only_data(&self, node: usize) -> bool {
+        let mut contents = self.contents(node).peekable();
+        contents.peek().is_some() && contents.all(Content::is_data)
     }
 
     pub fn output_at(&self, wire: usize) -> PortAt {

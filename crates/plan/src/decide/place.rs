@@ -12,6 +12,7 @@
 //!   where v ends up;
 //! - device work, with one vertex g: v->g is infinite for every node v that may run on the GPU, and g->t is the cost of
 //!   one submit;
+//! - data: read on the host, so its consumers count as t, and a producer on the device pays a download;
 //! - explicit transfer: its input is pinned to one side and its output to the other side, so its cost is always paid,
 //!   and the other consumers of the same output use the transfer for free.
 //!
@@ -67,7 +68,8 @@ pub(super) fn place(net: &Net<'_>, allowed: &[Allowed], costs: &Costs, strict: b
             if node.outputs[output].bytes() == 0 || fan.is_empty() {
                 continue;
             }
-            transfers(net, &mut network, costs, at, output, if strict { Some(infinite) } else { None }, infinite);
+            let forbidden = (strict && !node.outputs[output].is_data()).then_some(infinite);
+            transfers(net, &mut network, costs, at, output, forbidden, infinite);
         }
     }
     network.saturate(S, T);
@@ -98,7 +100,7 @@ fn transfers(
     network.edge(u, d, down, 0);
     network.edge(a, u, up, 0);
     for &wire in fan {
-        let c = consumer(net, net.wires[wire].to);
+        let c = if net.wires[wire].content.is_data() { T } else { consumer(net, net.wires[wire].to) };
         network.edge(d, c, infinite, 0);
         network.edge(c, a, infinite, 0);
     }

@@ -1,7 +1,9 @@
 //! The content of an output: evaluates the format, size and rate rules of an entry over settings and the lead input.
 
-use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, SettingValues, SizeRule};
-use crate::words::{Caps, Content, Format, FrameDesc, Media, Rate, Size, SpaceSet, TensorDesc};
+use crate::catalog::{Entry, FormatRule, Output, PortMedia, Probed, RateRule, SettingValues, SizeRule, TensorRule};
+use crate::words::{
+    Caps, Content, DType, Format, FrameDesc, Interval, MAX_RANK, Media, Rate, Size, SpaceSet, TensorDesc,
+};
 
 /// The reason a rule could not be evaluated, and the remedy.
 #[derive(Debug)]
@@ -23,31 +25,71 @@ impl ShapeOf<'_> {
     pub fn content(&self, output: &Output, choose: impl FnOnce(&[Format]) -> Format) -> Result<Content, ShapeProblem> {
         let rate = self.rate(output.rate)?;
         match output.media {
-            PortMedia::Data => Ok(Content::Data { rate }),
+            PortMedia::Data { bytes } => Ok(Content::Data { bytes, rate }),
+            PortMedia::Audio => Ok(Content::Audio { rate }),
+            PortMedia::Every { .. } => match self.lead {
+                Some(Content::Tensor(tensor)) => Ok(Content::Tensor(TensorDesc { rate, ..tensor.clone() })),
+                Some(Content::Data { bytes, .. }) => Ok(Content::Data { bytes: *bytes, rate }),
+                _ => self.video(output, &[], rate, choose),
+            },
             PortMedia::Tensor { dtypes, dims } => {
-                let passed = match (output.format, self.lead) {
-                    (FormatRule::Input, Some(Content::Tensor(tensor))) => Some(tensor.clone()),
-                    _ => None,
-                };
-                let declared =
-                    Media::Tensor { dtypes: dtypes.iter().copied().collect(), dims: dims.map(<[_]>::to_vec) };
-                let fixed = Caps::one(SpaceSet::ALL, declared).fixate();
-                let ((Some(tensor), _) | (None, Some((_, Content::Tensor(tensor))))) = (passed, fixed) else {
-                    unreachable!("the catalogue refuses tensor ports that allow nothing")
-                };
-                Ok(Content::Tensor(TensorDesc { rate, ..tensor }))
+                let (dtype, dims) = self.tensor(output.tensor, dtypes, dims)?;
+                Ok(Content::Tensor(TensorDesc { dtype, dims, rate }))
             }
-            PortMedia::Video { formats, .. } => {
-                let format = match output.format {
-                    FormatRule::Declared if formats.len() == 1 => formats[0],
-                    FormatRule::Declared => choose(formats),
-                    FormatRule::Input => self.lead_frame()?.format,
-                    FormatRule::Setting(key) => self.settings.format(key).ok_or_else(|| missing(key))?,
-                    FormatRule::Probed => self.probed.format.ok_or_else(|| missing("format"))?,
-                };
-                Ok(Content::Video(FrameDesc { format, size: self.size(output.size)?, rate }))
-            }
+            PortMedia::Video { formats, .. } => self.video(output, formats, rate, choose),
         }
+    }
+
+    fn video(
+        &self,
+        output: &Output,
+        formats: &[Format],
+        rate: Option<Rate>,
+        choose: impl FnOnce(&[Format]) -> Format,
+    ) -> Result<Content, ShapeProblem> {
+        let format = match output.format {
+            FormatRule::Declared if formats.len() == 1 => formats[0],
+            FormatRule::Declared => choose(formats),
+            FormatRule::Input => self.lead_frame()?.format,
+            FormatRule::Setting(key) => self.settings.format(key).ok_or_else(|| missing(key))?,
+            FormatRule::Probed => self.probed.format.ok_or_else(|| missing("format"))?,
+        };
+        Ok(Content::Video(FrameDesc { format, size: self.size(output.size)?, rate }))
+    }
+
+    fn tensor(
+        &self,
+        rule: TensorRule,
+        dtypes: &[DType],
+        dims: Option<&[Interval<u32>]>,
+    ) -> Result<(DType, Vec<u32>), ShapeProblem> {
+        let shape = match (rule, self.lead) {
+            (TensorRule::Declared, _) => {
+                let media = Media::Tensor { dtypes: dtypes.iter().copied().collect(), dims: dims.map(<[_]>::to_vec) };
+                match Caps::one(SpaceSet::ALL, media).fixate() {
+                    Some((_, Content::Tensor(tensor))) => (tensor.dtype, tensor.dims),
+                    _ => unreachable!("the catalogue refuses tensor ports that allow nothing"),
+                }
+            }
+            (TensorRule::Input, Some(Content::Tensor(tensor))) => (tensor.dtype, tensor.dims.clone()),
+            (TensorRule::By(by), lead) => by(self.settings, lead).map_err(|problem| ShapeProblem {
+                problem,
+                fix: "change the settings, or the handlers before its lead input".to_owned(),
+            })?,
+            (TensorRule::Input, _) => {
+                return Err(ShapeProblem {
+                    problem: "the shape of its output depends on its lead input, which does not carry that".to_owned(),
+                    fix: "link its lead input to a port of the right type".to_owned(),
+                });
+            }
+        };
+        if shape.1.len() > MAX_RANK {
+            return Err(ShapeProblem {
+                problem: format!("its output would have {} axes", shape.1.len()),
+                fix: format!("a tensor has at most {MAX_RANK} axes"),
+            });
+        }
+        Ok(shape)
     }
 
     fn size(&self, rule: SizeRule) -> Result<Size, ShapeProblem> {

@@ -156,7 +156,7 @@ impl LinkJson {
     fn of(plan: &Plan, link: &plan::PlannedLink) -> LinkJson {
         let frame = match &link.content {
             Content::Video(frame) => Some(frame),
-            Content::Tensor(_) | Content::Data { .. } => None,
+            Content::Tensor(_) | Content::Data { .. } | Content::Audio { .. } => None,
         };
         LinkJson {
             from: plan.port_name(link.from),

@@ -56,8 +56,9 @@ pub const ANY_SIDE: Interval<u32> = Interval::new(1, Size::MAX_SIDE);
 pub enum PortType {
     Video,
     Tensor,
-    /// Small values in host memory.
+    /// A few values for the host.
     Data,
+    Audio,
 }
 
 impl PortType {
@@ -67,6 +68,7 @@ impl PortType {
             PortType::Video => "video",
             PortType::Tensor => "tensor",
             PortType::Data => "data",
+            PortType::Audio => "audio",
         }
     }
 }
@@ -94,6 +96,7 @@ pub enum Media {
         dims: Option<Vec<Interval<u32>>>,
     },
     Data,
+    Audio,
 }
 
 impl Media {
@@ -102,6 +105,7 @@ impl Media {
             Media::Video { .. } => PortType::Video,
             Media::Tensor { .. } => PortType::Tensor,
             Media::Data => PortType::Data,
+            Media::Audio => PortType::Audio,
         }
     }
 
@@ -124,6 +128,7 @@ impl Media {
                 dims: Some(tensor.dims.iter().map(|d| Interval::only(*d)).collect()),
             },
             Content::Data { .. } => Media::Data,
+            Content::Audio { .. } => Media::Audio,
         }
     }
 }
@@ -131,7 +136,7 @@ impl Media {
 /// A dimension in which two capability sets can be incompatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimension {
-    /// Video, tensor or data.
+    /// Video, tensor, data or audio.
     PortType,
     Space,
     Format,
@@ -175,7 +180,7 @@ impl Cap {
                         || rate.is_some_and(|r| r.min > r.max)
                 }
                 Media::Tensor { dtypes, dims } => dtypes.is_empty() || dims.iter().flatten().any(|d| d.min > d.max),
-                Media::Data => false,
+                Media::Data | Media::Audio => false,
             }
     }
 
@@ -230,6 +235,7 @@ impl Cap {
                 Media::Tensor { dtypes, dims }
             }
             (Media::Data, Media::Data) => Media::Data,
+            (Media::Audio, Media::Audio) => Media::Audio,
             _ => {
                 missed.push(Dimension::PortType);
                 Media::Data
@@ -257,7 +263,7 @@ impl Cap {
                                 .is_some_and(|b| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.covers(*b)))
                         })
                 }
-                (Media::Data, Media::Data) => true,
+                (Media::Data, Media::Data) | (Media::Audio, Media::Audio) => true,
                 _ => false,
             }
     }
@@ -291,6 +297,7 @@ impl fmt::Display for Cap {
                 }
             }
             Media::Data => f.write_str("data")?,
+            Media::Audio => f.write_str("audio")?,
         }
         write!(f, " in {}", self.spaces)
     }
@@ -322,6 +329,16 @@ impl Caps {
     /// A set with one alternative.
     pub fn one(spaces: SpaceSet, media: Media) -> Caps {
         Caps::any_of([Cap { spaces, media }])
+    }
+
+    /// The alternatives of the type of this content; all alternatives if none is of that type.
+    #[must_use]
+    pub fn of_type(self, content: &Content) -> Caps {
+        let wanted = Media::exactly(content).port_type();
+        if !self.0.iter().any(|cap| cap.media.port_type() == wanted) {
+            return self;
+        }
+        Caps(self.0.into_iter().filter(|cap| cap.media.port_type() == wanted).collect())
     }
 
     /// The alternatives in a fixed order.
@@ -392,6 +409,7 @@ fn rank((space, content): &(Space, Content)) -> Rank {
         ),
         Content::Tensor(t) => (*space, PortType::Tensor, t.dtype as u8, Reverse((0, 0)), Reverse(None), t.dims.clone()),
         Content::Data { .. } => (*space, PortType::Data, 0, Reverse((0, 0)), Reverse(None), Vec::new()),
+        Content::Audio { .. } => (*space, PortType::Audio, 0, Reverse((0, 0)), Reverse(None), Vec::new()),
     }
 }
 
@@ -409,7 +427,8 @@ impl Cap {
                 dims: dims.iter().flatten().map(|d| d.max).collect(),
                 rate: None,
             }),
-            Media::Data => Content::Data { rate: None },
+            Media::Data => Content::Data { bytes: 0, rate: None },
+            Media::Audio => Content::Audio { rate: None },
         };
         (space, content)
     }

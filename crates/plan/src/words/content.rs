@@ -75,6 +75,9 @@ impl fmt::Display for DType {
     }
 }
 
+/// The maximum number of axes of a tensor.
+pub const MAX_RANK: usize = 8;
+
 /// Element type, shape and rate of a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TensorDesc {
@@ -90,15 +93,23 @@ pub enum Content {
     Video(FrameDesc),
     /// Arrays of numbers.
     Tensor(TensorDesc),
-    /// Small values in host memory: detections, text, events. Such values never need a transfer.
+    /// A few values for the host: detections, classes, key-values. A handler on the device writes them there, and a
+    /// download brings them to the host; every consumer reads them on the host.
     Data {
+        /// The room for the values of one frame.
+        bytes: u32,
         /// Data values per second; `None` if unknown.
+        rate: Option<Rate>,
+    },
+    /// Sound. Ports can declare it and are compared, but nothing carries samples.
+    Audio {
+        /// Blocks per second; `None` if unknown.
         rate: Option<Rate>,
     },
 }
 
 impl Content {
-    /// Bytes of one frame or tensor, including padding; 0 for data.
+    /// Bytes of one frame, tensor or block of data, including padding; 0 for audio.
     pub fn bytes(&self) -> u64 {
         match self {
             Content::Video(frame) => frame.format.frame_bytes(frame.size),
@@ -108,8 +119,14 @@ impl Content {
                 .fold(tensor.dtype.bytes() as u64, |bytes, d| bytes.saturating_mul(u64::from(*d)))
                 .checked_next_multiple_of(4)
                 .unwrap_or(u64::MAX),
-            Content::Data { .. } => 0,
+            Content::Data { bytes, .. } => u64::from(*bytes).next_multiple_of(4),
+            Content::Audio { .. } => 0,
         }
+    }
+
+    /// True for values that every consumer reads on the host.
+    pub fn is_data(&self) -> bool {
+        matches!(self, Content::Data { .. })
     }
 
     /// Frames, tensors or data values per second; `None` if unknown.
@@ -117,7 +134,7 @@ impl Content {
         match self {
             Content::Video(frame) => frame.rate,
             Content::Tensor(tensor) => tensor.rate,
-            Content::Data { rate } => *rate,
+            Content::Data { rate, .. } | Content::Audio { rate } => *rate,
         }
     }
 
@@ -129,12 +146,12 @@ impl Content {
         }
     }
 
-    /// The pixels of one frame or the elements of one tensor; 0 for data.
+    /// The pixels of one frame or the elements of one tensor; 0 for data and audio.
     pub fn elements(&self) -> u64 {
         match self {
             Content::Video(frame) => frame.size.pixels(),
             Content::Tensor(tensor) => tensor.dims.iter().fold(1, |n, d| n.saturating_mul(u64::from(*d))),
-            Content::Data { .. } => 0,
+            Content::Data { .. } | Content::Audio { .. } => 0,
         }
     }
 }
@@ -145,6 +162,7 @@ impl fmt::Display for Content {
             Content::Video(frame) => write!(f, "{} {}", frame.format, frame.size),
             Content::Tensor(tensor) => write!(f, "{} {:?}", tensor.dtype, tensor.dims),
             Content::Data { .. } => f.write_str("data"),
+            Content::Audio { .. } => f.write_str("audio"),
         }
     }
 }

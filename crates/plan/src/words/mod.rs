@@ -11,7 +11,7 @@ mod space;
 mod tags;
 
 pub use caps::{ANY_SIDE, Cap, Caps, Dimension, Interval, Media, PortType};
-pub use content::{Content, DType, FrameDesc, TensorDesc};
+pub use content::{Content, DType, FrameDesc, MAX_RANK, TensorDesc};
 pub use format::{Format, Plane, UnknownFormat};
 pub use policy::{OnError, Policy, UnknownWord, Until};
 pub use shader::{Binding, Shader, Variant};

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use vramp_plan::catalog::{
     Catalog, Class, Entry, Fallback, Family, FormatRule, Frames, Input, KernelDesc, KernelRule, Liveness, NoProbe,
-    Output, PortMedia, RateRule, Setting, SizeRule, TransferDirection, Units, ValueType, When, Work,
+    Output, PortMedia, RateRule, Setting, SizeRule, TensorRule, TransferDirection, Units, ValueType, When, Work,
 };
-use vramp_plan::{ANY_SIDE, Format, Graph, GraphSpec, HandlerSpec, Profile, Space};
+use vramp_plan::{ANY_SIDE, DType, Format, Graph, GraphSpec, HandlerSpec, Profile, Space};
 
 /// A small seeded random generator that gives the same graphs on every machine.
 pub struct Random(u64);
@@ -120,13 +120,25 @@ pub static ENTRIES: &[Entry] = &[
         ..filter("split", BOTH, KernelDesc::OPAQUE)
     },
     Entry {
-        outputs: &[Output::VIDEO, Output { name: "found", media: PortMedia::Data, ..Output::VIDEO }],
+        outputs: &[Output::VIDEO, Output { name: "found", media: PortMedia::DATA, ..Output::VIDEO }],
         ..filter("detect", BOTH, KernelDesc::REDUCTION)
     },
     Entry {
-        inputs: &[Input::VIDEO, Input { name: "found", media: PortMedia::Data, ..Input::VIDEO }],
+        inputs: &[Input::VIDEO, Input { name: "found", media: PortMedia::DATA, ..Input::VIDEO }],
         ..filter("outline", BOTH, KernelDesc::POINTWISE)
     },
+    Entry {
+        outputs: &[Output {
+            name: "tensor",
+            tensor: TensorRule::By(|_, lead| {
+                let size = lead.and_then(|lead| Some(lead.frame()?.size)).ok_or("it needs frames")?;
+                Ok((DType::F32, vec![size.height / 4 + 1, size.width / 4 + 1, 8]))
+            }),
+            ..Output::TENSOR
+        }],
+        ..filter("features", BOTH, KernelDesc::OPAQUE)
+    },
+    Entry { inputs: &[Input::VIDEO, Input::TENSOR], ..filter("paint", BOTH, KernelDesc::OPAQUE) },
     Entry {
         name: "convert",
         family: Family::Convert,

@@ -53,7 +53,7 @@ impl FrameHandler for Download {
             call.send(0, frame);
             return Ok(Flow::Produced);
         };
-        let bytes = frame.meta().format.frame_bytes(frame.meta().size);
+        let bytes = frame.meta().bytes();
         device_context.recording.download_part(buffer, 0, bytes).map_err(DeviceError::Record)?;
         device_context.requests.push(LaneRequest::Download(*frame.meta()));
         call.later = true;

@@ -42,6 +42,11 @@ pub enum PrepareError {
     /// The plan fuses a handler that has no kernel.
     #[error("{handler} is planned as part of a fused kernel, but it works on whole frames; its entry must say so")]
     NotPixels { handler: String },
+    /// A handler of pixels has a port for something else.
+    #[error("{handler}: its kernels compute pictures, but {port} carries {content}; make it a `FrameHandler`")]
+    NotPictures { handler: String, port: String, content: String },
+    #[error("{from} -> {to} carries audio, which can be planned but does not run; remove the link")]
+    Audio { from: String, to: String },
     #[error("could not start {count} threads: {problem}; use fewer threads (`--threads`)")]
     Threads { count: usize, problem: String },
 }
@@ -56,8 +61,9 @@ impl PrepareError {
             | PrepareError::Make { handler, .. }
             | PrepareError::NoDevice { handler }
             | PrepareError::Device { handler, .. }
+            | PrepareError::NotPictures { handler, .. }
             | PrepareError::NotPixels { handler } => Some(handler),
-            PrepareError::Threads { .. } => None,
+            PrepareError::Threads { .. } | PrepareError::Audio { .. } => None,
         }
     }
 }

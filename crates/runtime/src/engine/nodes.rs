@@ -78,9 +78,14 @@ pub(super) fn planned<'a>(parts: &EngineParts<'a>) -> Vec<Planned<'a>> {
 }
 
 pub(super) fn check_all_run(parts: &EngineParts<'_>) -> Result<(), PrepareError> {
-    match parts.plan.handlers.iter().find(|handler| !parts.registry.runs(handler.entry)) {
+    if let Some(missing) = parts.plan.handlers.iter().find(|handler| !parts.registry.runs(handler.entry)) {
+        return Err(not_built(missing));
+    }
+    match parts.plan.links.iter().find(|link| matches!(link.content, Content::Audio { .. })) {
         None => Ok(()),
-        Some(missing) => Err(not_built(missing)),
+        Some(link) => {
+            Err(PrepareError::Audio { from: parts.plan.port_name(link.from), to: parts.plan.port_name(link.to) })
+        }
     }
 }
 
@@ -151,7 +156,10 @@ async fn make_handler(
     let mut pixels = Vec::new();
     for at in &unit.handlers {
         match make(shared, *at)? {
-            Worker::Pixels(handler) => pixels.push(handler),
+            Worker::Pixels(handler) => {
+                check_pictures(&shared.planned[*at])?;
+                pixels.push(handler);
+            }
             Worker::Frames(handler) if unit.handlers.len() == 1 => return Ok(handler),
             Worker::Frames(_) => {
                 return Err(PrepareError::NotPixels { handler: shared.planned[*at].handler.name.clone() });
@@ -169,6 +177,22 @@ async fn make_handler(
             .map_err(|error| PrepareError::Device { handler: name, error })?,
         _ => fused,
     }))
+}
+
+/// Refuses a handler of pixels with a port that carries something else than pictures.
+fn check_pictures(planned: &Planned<'_>) -> Result<(), PrepareError> {
+    let entry = planned.handler.entry;
+    let inputs = entry.inputs.iter().map(|port| port.name).zip(&planned.inputs);
+    let outputs = entry.outputs.iter().map(|port| port.name).zip(&planned.outputs);
+    let other = |(port, content): (&'static str, &Option<Content>)| {
+        Some((port, content.as_ref().filter(|content| content.frame().is_none())?.to_string()))
+    };
+    match inputs.chain(outputs).find_map(other) {
+        None => Ok(()),
+        Some((port, content)) => {
+            Err(PrepareError::NotPictures { handler: planned.handler.name.clone(), port: port.to_owned(), content })
+        }
+    }
 }
 
 /// The inputs that the fused kernel of a unit reads, and the size of the unit's frames.

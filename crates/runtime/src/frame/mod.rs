@@ -1,43 +1,190 @@
-//! Frames: metadata and lent memory, on the host or on the device, passed by reference.
+//! Frames: what a link carries. A picture, a tensor or data in lent memory, on the host or on the device, with its time
+//! and number, passed by reference.
 //!
 //! A pool lends the memory and takes it back when the last holder drops the frame.
 //!
 //! Invariants: bytes never change while another holder shares the frame. A handler that edits a shared frame edits a
 //! copy, which the pool lends and counts.
 
+pub(crate) mod data;
 pub(crate) mod host_memory;
+pub(crate) mod notes;
 pub(crate) mod pool;
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use vramp_gpu::Buffer;
-use vramp_plan::{Format, Siting, Size, Space};
+use vramp_plan::{Content, DType, Format, MAX_RANK, Siting, Size, Space};
 
 use crate::frame::host_memory::HostMemory;
+use crate::frame::notes::{NewNotes, Note, NoteError, Notes};
 use crate::frame::pool::{FramePool, Owner, PoolError, SizeShelf};
 
-/// A frame's metadata.
+/// A frame's time, number and content.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Meta {
     /// Presentation time from the start.
     pub pts_ns: i64,
     /// The frame's number, counted by its source.
     pub number: u64,
+    pub content: FrameContent,
+    /// Measurements taken when the source sent the frame.
+    pub birth: Birth,
+}
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FrameContent {
+    Video(Picture),
+    Tensor(TensorShape),
+    /// A few values for the host ([`Frame::data`]).
+    Data {
+        /// The room for values.
+        bytes: u32,
+    },
+}
+
+/// The description of a picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Picture {
     pub format: Format,
     pub size: Size,
     /// How luma and chroma are interpreted, if the format has them.
     pub yuv: Yuv,
     /// Field order of this frame, in a stream with mixed interlacing: the letters found by the source.
     pub fields: Option<[u8; 3]>,
-    /// Measurements taken when the source sent the frame.
-    pub birth: Birth,
 }
 
 impl Meta {
-    /// Metadata with everything but format and size at its default.
+    /// A picture, with everything but format and size at its default.
     pub fn new(format: Format, size: Size) -> Meta {
-        Meta { pts_ns: 0, number: 0, format, size, yuv: Yuv::default(), fields: None, birth: Birth::default() }
+        Meta::with(FrameContent::Video(Picture { format, size, yuv: Yuv::default(), fields: None }))
+    }
+
+    /// A tensor.
+    pub fn tensor(shape: TensorShape) -> Meta {
+        Meta::with(FrameContent::Tensor(shape))
+    }
+
+    /// Data, with room for this many bytes.
+    pub fn data(bytes: u32) -> Meta {
+        Meta::with(FrameContent::Data { bytes })
+    }
+
+    /// A frame with this content and everything else at its default.
+    pub fn with(content: FrameContent) -> Meta {
+        Meta { pts_ns: 0, number: 0, content, birth: Birth::default() }
+    }
+
+    /// A frame of a port with this content; `None` for audio and for a tensor of too many axes.
+    pub fn of(content: &Content) -> Option<Meta> {
+        match content {
+            Content::Video(frame) => Some(Meta::new(frame.format, frame.size)),
+            Content::Tensor(tensor) => Some(Meta::tensor(TensorShape::new(tensor.dtype, &tensor.dims)?)),
+            Content::Data { bytes, .. } => Some(Meta::data(*bytes)),
+            Content::Audio { .. } => None,
+        }
+    }
+
+    /// Bytes of the frame, including padding.
+    pub fn bytes(&self) -> u64 {
+        match &self.content {
+            FrameContent::Video(picture) => picture.format.frame_bytes(picture.size),
+            FrameContent::Tensor(shape) => shape.bytes(),
+            FrameContent::Data { bytes } => u64::from(*bytes).next_multiple_of(4),
+        }
+    }
+
+    /// The description of a picture; `None` for other content.
+    pub fn as_picture(&self) -> Option<&Picture> {
+        match &self.content {
+            FrameContent::Video(picture) => Some(picture),
+            _ => None,
+        }
+    }
+
+    /// The description of a picture.
+    ///
+    /// # Panics
+    ///
+    /// If the frame is not a picture. A port that declares video receives only pictures.
+    pub fn picture(&self) -> &Picture {
+        self.as_picture().unwrap_or_else(|| panic!("frame {} carries {}, not a picture", self.number, self.content))
+    }
+
+    /// The description of a picture, for changing it.
+    ///
+    /// # Panics
+    ///
+    /// If the frame is not a picture, as [`Meta::picture`].
+    pub fn picture_mut(&mut self) -> &mut Picture {
+        match &mut self.content {
+            FrameContent::Video(picture) => picture,
+            other => panic!("frame {} carries {other}, not a picture", self.number),
+        }
+    }
+
+    /// The shape of a tensor; `None` for other content.
+    pub fn shape(&self) -> Option<&TensorShape> {
+        match &self.content {
+            FrameContent::Tensor(shape) => Some(shape),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FrameContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameContent::Video(picture) => write!(f, "{} {}", picture.format, picture.size),
+            FrameContent::Tensor(shape) => write!(f, "{shape}"),
+            FrameContent::Data { .. } => f.write_str("data"),
+        }
+    }
+}
+
+/// Element type and extents of a tensor, without an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TensorShape {
+    dtype: DType,
+    rank: u8,
+    /// Extents beyond the rank are 0.
+    dims: [u32; MAX_RANK],
+}
+
+impl TensorShape {
+    /// The extents are given outermost first. `None` if there are more than [`MAX_RANK`].
+    pub fn new(dtype: DType, dims: &[u32]) -> Option<TensorShape> {
+        let mut own = [0; MAX_RANK];
+        own.get_mut(..dims.len())?.copy_from_slice(dims);
+        Some(TensorShape { dtype, rank: dims.len() as u8, dims: own })
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extent along each axis, outermost first.
+    pub fn dims(&self) -> &[u32] {
+        &self.dims[..usize::from(self.rank)]
+    }
+
+    /// Bytes of the elements, without padding.
+    pub fn element_bytes(&self) -> u64 {
+        self.dims().iter().fold(self.dtype.bytes() as u64, |bytes, dim| bytes.saturating_mul(u64::from(*dim)))
+    }
+
+    /// Bytes including the padding to whole words.
+    pub fn bytes(&self) -> u64 {
+        self.element_bytes().checked_next_multiple_of(4).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for TensorShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.dtype, self.dims())
     }
 }
 
@@ -94,11 +241,12 @@ pub(crate) struct FrameStore {
     pub(crate) bytes: RwLock<HostMemory>,
 }
 
-/// A frame. Clones share the same memory.
+/// A frame: a picture, a tensor or data. Clones share the same memory.
 #[derive(Debug, Clone)]
 pub struct Frame {
     meta: Meta,
     payload: Payload,
+    notes: Option<Notes>,
 }
 
 #[derive(Debug, Clone)]
@@ -126,24 +274,60 @@ impl Frame {
     pub(crate) fn lent(meta: Meta, store: Arc<FrameStore>) -> Frame {
         let generation = store.generation.fetch_add(1, Ordering::Relaxed) + 1;
         store.holders.store(1, Ordering::Relaxed);
-        Frame { meta, payload: Payload::Host(HostLease { generation, store }) }
+        Frame { meta, payload: Payload::Host(HostLease { generation, store }), notes: None }
     }
 
     /// Records the handler that receives the frame, for the ledger.
     #[inline]
     pub fn hand_to(&self, owner: Owner) {
         match &self.payload {
-            Payload::Host(held) => held.store.last.store(owner.0, Ordering::Relaxed),
-            Payload::Device(buffer) => buffer.note(u64::from(owner.0)),
+            Payload::Host(held) => held.hand_to(owner),
+            Payload::Device(buffer) if owner.replaces(buffer.noted() as u32) => buffer.note(u64::from(owner.0)),
+            Payload::Device(_) => {}
+        }
+        if let Some(notes) = &self.notes {
+            notes.hand_to(owner);
+        }
+    }
+
+    /// Records that the program has handed the frame to the pipeline.
+    #[doc(hidden)]
+    pub fn leave_program(&self) {
+        match &self.payload {
+            Payload::Host(held) => held.store.last.store(0, Ordering::Relaxed),
+            Payload::Device(buffer) => buffer.note(0),
         }
     }
 
     pub fn on_device(meta: Meta, buffer: Buffer) -> Frame {
-        Frame { meta, payload: Payload::Device(buffer) }
+        buffer.note(0);
+        Frame { meta, payload: Payload::Device(buffer), notes: None }
     }
 
+    /// The size of a picture.
+    ///
+    /// # Panics
+    ///
+    /// If the frame is not a picture, as [`Meta::picture`].
     pub fn size(&self) -> Size {
-        self.meta.size
+        self.meta.picture().size
+    }
+
+    /// The named values that handlers have attached to the frame.
+    pub fn notes(&self) -> Option<&Notes> {
+        self.notes.as_ref()
+    }
+
+    /// Attaches a named value, in memory of this pool. Other frames that share the notes keep theirs.
+    pub fn note(&mut self, key: &str, note: Note<'_>, pool: &FramePool) -> Result<(), NoteError> {
+        let mut new = NewNotes::default();
+        new.add(key, note)?;
+        self.notes = Some(new.attach(self.notes.as_ref(), pool)?);
+        Ok(())
+    }
+
+    pub(crate) fn set_notes(&mut self, notes: Option<Notes>) {
+        self.notes = notes;
     }
 
     pub fn meta(&self) -> &Meta {
@@ -196,8 +380,7 @@ impl Frame {
     /// If the frame is on the device. A handler that declares only the CPU never receives such a frame; a handler that
     /// declares both spaces checks [`Frame::space`] first.
     pub fn bytes(&self) -> RwLockReadGuard<'_, HostMemory> {
-        // A panic while writing leaves no invariant broken: any bytes are valid.
-        self.host().store.bytes.read().unwrap_or_else(PoisonError::into_inner)
+        self.host().read()
     }
 
     /// Whether this is the only holder.
@@ -243,6 +426,19 @@ impl Frame {
             Payload::Device(_) => {
                 panic!("frame {} is on the device: its bytes are not accessible on the host", self.meta.number)
             }
+        }
+    }
+}
+
+impl HostLease {
+    fn read(&self) -> RwLockReadGuard<'_, HostMemory> {
+        // A panic while writing leaves no invariant broken: any bytes are valid.
+        self.store.bytes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hand_to(&self, owner: Owner) {
+        if owner.replaces(self.store.last.load(Ordering::Relaxed)) {
+            self.store.last.store(owner.0, Ordering::Relaxed);
         }
     }
 }

@@ -43,6 +43,17 @@ pub struct FramePool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owner(pub(crate) u32);
 
+impl Owner {
+    /// The bit of owners outside the pipeline.
+    const OUTSIDE: u32 = 1 << 31;
+
+    /// Whether this owner replaces the owner `before` in the ledger. A frame that the program holds stays the program's,
+    /// whatever handlers of other branches do with it.
+    pub(crate) fn replaces(self, before: u32) -> bool {
+        self.0 & Owner::OUTSIDE != 0 || before & Owner::OUTSIDE == 0
+    }
+}
+
 /// Why no memory was lent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
@@ -212,7 +223,8 @@ impl FramePool {
 
     fn enter_row(&self, row: OwnerRow) -> Owner {
         static NEXT: AtomicU32 = AtomicU32::new(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) & !Owner::OUTSIDE;
+        let number = if row.outside { number | Owner::OUTSIDE } else { number };
         self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(number, row);
         Owner(number)
     }
@@ -234,7 +246,7 @@ impl FramePool {
 
     /// As [`FramePool::lend`], but only if this many bytes can still be lent afterwards.
     pub(crate) fn lend_leaving(&self, meta: Meta, leave_bytes: u64) -> Result<Frame, PoolError> {
-        let needed = meta.format.frame_bytes(meta.size);
+        let needed = meta.bytes();
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
         let mut inner = self.lock();
         let PoolShared { budget_bytes, counts, .. } = &*self.shared;
@@ -306,6 +318,13 @@ impl FramePool {
             inner.misses += 1;
             shelf.rows().free.push(store.index);
         }
+    }
+
+    /// Lets at least this many frames of a size stay free.
+    pub(crate) fn keep_free(&self, bytes: usize, count: usize) {
+        let shelf = self.lock().shelf(bytes, &self.shared.counts);
+        let mut rows = shelf.rows();
+        rows.keep = rows.keep.max(count);
     }
 
     /// A copy of a shared frame, for editing.

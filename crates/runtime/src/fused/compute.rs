@@ -50,7 +50,7 @@ impl FusedUnit {
             && port.and_then(|port| call.input(port)).or(nothing.as_ref()).is_some_and(Frame::is_sole);
         let on_host = match &on_device {
             None if !in_place => {
-                let mut frame = call.lend(meta.format, meta.size)?;
+                let mut frame = call.lend(meta.picture().format, meta.picture().size)?;
                 frame.set_meta(meta);
                 Some(frame)
             }
@@ -88,7 +88,7 @@ impl FusedUnit {
 
     /// A transparent black image, for an input on which no frame has come.
     fn nothing(&mut self, call: &mut Call<'_>, size: Size) -> Result<Frame, HandlerError> {
-        if let Some(frame) = self.nothing.iter().find(|frame| frame.meta().size == size) {
+        if let Some(frame) = self.nothing.iter().find(|frame| frame.meta().picture().size == size) {
             return Ok(frame.clone());
         }
         let meta = Meta::new(Format::Rgba8, size);
@@ -101,7 +101,7 @@ impl FusedUnit {
                 frame
             }
             _ => {
-                let mut frame = call.lend(meta.format, meta.size)?;
+                let mut frame = call.lend(meta.picture().format, meta.picture().size)?;
                 if let Some(mut bytes) = frame.fill() {
                     bytes.fill(0);
                 }
@@ -118,6 +118,8 @@ impl FusedUnit {
     /// Metadata of the output.
     fn made(&self, size: Size) -> Meta {
         let format = self.recipe.into.map_or(Format::Rgba8, |stored| stored.format);
-        Meta { yuv: self.yuv, fields: self.fields, ..Meta::new(format, size) }
+        let mut meta = Meta::new(format, size);
+        (meta.picture_mut().yuv, meta.picture_mut().fields) = (self.yuv, self.fields);
+        meta
     }
 }

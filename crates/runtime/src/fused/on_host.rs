@@ -38,7 +38,7 @@ impl FusedUnit {
         let pictures: SmallVec<[Picture<'_>; 8]> = extra_inputs
             .iter()
             .zip(&held)
-            .filter_map(|(extra, bytes)| Picture::new(extra.meta().size, pixels(bytes)))
+            .filter_map(|(extra, bytes)| Picture::new(extra.meta().picture().size, pixels(bytes)))
             .collect();
         let (small, words) = (self.params.small(), self.params.words());
         let threads = (call.context.thread_count(), &**call.context.tally());

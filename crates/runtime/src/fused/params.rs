@@ -54,9 +54,9 @@ impl FusedUnit {
         let coming = self.ports.source.and_then(|port| call.input(port)).map(Frame::meta);
         let source = match coming {
             None if self.recipe.pictures > 0 => NOTHING_YET,
-            coming => coming.map_or(self.ports.size, |meta| meta.size),
+            coming => coming.map_or(self.ports.size, |meta| meta.picture().size),
         };
-        self.fields = coming.and_then(|meta| meta.fields);
+        self.fields = coming.and_then(|meta| meta.picture().fields);
         self.check_format(coming)?;
         self.announce_sizes(call, source);
         let size = self.members.iter().fold(source, |size, member| member.handler.size(size));
@@ -67,7 +67,7 @@ impl FusedUnit {
             self.fitted = Some((source, size));
         }
         self.params.begin(&self.layout, size, source, call.now().number);
-        let yuv = coming.map_or(Yuv::default(), |meta| meta.yuv);
+        let yuv = coming.map_or(Yuv::default(), |meta| meta.picture().yuv);
         Ok(ParamProgress { number: call.now().number, sizes: (source, size), member: 0, part: 0, here: source, yuv })
     }
 
@@ -129,7 +129,9 @@ impl FusedUnit {
         for extra in
             self.ports.extra_inputs.iter().skip(self.recipe.pictures).filter(|extra| extra.member == progress.member)
         {
-            if let Some(has) = call.input(extra.port).map(|frame| frame.meta().size).filter(|has| *has != expected) {
+            if let Some(has) =
+                call.input(extra.port).map(|frame| frame.meta().picture().size).filter(|has| *has != expected)
+            {
                 return Err(HandlerError::failed(format!(
                     "its inputs have the sizes {expected} and {has}; put `resize size={expected}` before the second \
                      input"
@@ -143,7 +145,7 @@ impl FusedUnit {
     /// there is a substitute in RGBA only.
     fn check_format(&self, coming: Option<&Meta>) -> Result<(), HandlerError> {
         let wanted = self.recipe.from.map_or(Format::Rgba8, |stored| stored.format);
-        match coming.map(|meta| meta.format) {
+        match coming.map(|meta| meta.picture().format) {
             Some(format) if format != wanted => Err(HandlerError::failed(format!(
                 "it received a frame in {format}, but its input was planned as {wanted}; put `convert {wanted}` \
                  before it"
@@ -159,7 +161,8 @@ impl FusedUnit {
     fn announce_sizes(&mut self, call: &Call<'_>, source: Size) {
         let pictures = &self.ports.extra_inputs[..self.recipe.pictures.min(self.ports.extra_inputs.len())];
         if let (Some(member), false) = (self.members.first_mut(), pictures.is_empty()) {
-            let size = |extra: &ExtraInput| call.input(extra.port).map_or(NOTHING_YET, |frame| frame.meta().size);
+            let size =
+                |extra: &ExtraInput| call.input(extra.port).map_or(NOTHING_YET, |frame| frame.meta().picture().size);
             let sizes: SmallVec<[Size; 8]> = std::iter::once(source).chain(pictures.iter().map(size)).collect();
             let lead = pictures.iter().position(|extra| extra.port == call.lead).map_or(0, |at| at + 1);
             member.handler.pictures(&sizes, lead);

@@ -167,6 +167,7 @@ impl FusedUnit {
                 leave_bytes: call.leave_bytes,
                 later: false,
                 stamped_ns: None,
+                notes: call.notes,
             };
             let flow = self.later[at].process_stage(&mut stage);
             if !matches!(flow, Ok(Flow::Produced)) {

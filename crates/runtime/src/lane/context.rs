@@ -213,7 +213,7 @@ impl LaneContext {
     /// Takes the reserved frame if it has as many bytes as a frame with this metadata. Otherwise returns the reserved
     /// frame to the pool.
     pub(crate) fn take_aside(&self, meta: Meta) -> Option<Frame> {
-        let bytes = |meta: &Meta| meta.format.frame_bytes(meta.size);
+        let bytes = |meta: &Meta| meta.bytes();
         let mut frame = self.aside.take().filter(|frame| bytes(frame.meta()) == bytes(&meta))?;
         frame.set_meta(meta);
         Some(frame)
@@ -256,7 +256,7 @@ impl DeviceContext {
 
     /// Lends device memory for a new frame.
     pub fn lend(&self, meta: Meta, owner: &Arc<str>) -> Result<Frame, DeviceError> {
-        Ok(Frame::on_device(meta, self.device.lend(meta.format.frame_bytes(meta.size), owner)?))
+        Ok(Frame::on_device(meta, self.device.lend(meta.bytes(), owner)?))
     }
 
     /// Uploads a frame, unless it is on the device already.

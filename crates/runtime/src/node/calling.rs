@@ -11,6 +11,7 @@
 use vramp_plan::{OnError, Space};
 
 use crate::failure::catch;
+use crate::frame::notes::Notes;
 use crate::frame::{Frame, Meta};
 use crate::handler::{Call, Flow, HandlerError, Now};
 use crate::lane::context::{LaneContext, LaneRequest};
@@ -64,8 +65,10 @@ impl Node {
         let lead = self.inputs.lead();
         // A frame that ends on the device counts as arrived only when the device has finished the work on it.
         let ends_there = self.is_sink() && self.given.get(lead).and_then(Option::as_ref).is_some_and(is_on_device);
-        let (inputs, outputs) = (&mut self.given[..], &mut self.made[..]);
-        let mut call = Call { now, inputs, outputs, context, lead, leave_bytes, later: false, stamped_ns: None };
+        let before = self.given.get(lead).and_then(Option::as_ref).and_then(|frame| frame.notes().cloned());
+        self.new_notes.clear();
+        let (inputs, outputs, notes) = (&mut self.given[..], &mut self.made[..], &mut self.new_notes);
+        let mut call = Call { now, inputs, outputs, context, lead, leave_bytes, later: false, stamped_ns: None, notes };
         let mut outcome = catch(|| self.handler.process(&mut call));
         let stamped_ns = call.stamped_ns;
         if let (Ok(Flow::Produced), true, Some(device_context)) = (&outcome, ends_there, call.context.device_context())
@@ -86,6 +89,9 @@ impl Node {
                 (self.last, self.stamps) = (now, true);
             }
         }
+        if matches!(outcome, Ok(Flow::Produced)) && (before.is_some() || !self.new_notes.is_empty()) {
+            outcome = self.attach_notes(before, later, context).map(|()| Flow::Produced);
+        }
         self.keep_call(now, &outcome);
         for given in &mut self.given {
             *given = None;
@@ -95,6 +101,23 @@ impl Node {
             made.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
         }
         outcome.map(|flow| (flow, later))
+    }
+}
+
+impl Node {
+    /// Gives the frames of the last call the notes of the lead's frame, and those that the call has attached.
+    fn attach_notes(&mut self, before: Option<Notes>, later: bool, context: &LaneContext) -> Result<(), HandlerError> {
+        let adds = !self.new_notes.is_empty();
+        let notes = if adds {
+            Some(self.new_notes.attach(before.as_ref(), context.pool()).map_err(HandlerError::failed)?)
+        } else {
+            before
+        };
+        for made in self.made.iter_mut().flatten().filter(|made| adds || made.notes().is_none()) {
+            made.set_notes(notes.clone());
+        }
+        self.later_notes = notes.filter(|_| later);
+        Ok(())
     }
 }
 

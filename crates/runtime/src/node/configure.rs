@@ -8,6 +8,7 @@ use vramp_plan::{OnError, Policy, Size};
 use crate::clock::Clock;
 use crate::engine::barrier::{Barrier, SourceMark};
 use crate::failure::NodeMember;
+use crate::frame::notes::NewNotes;
 use crate::frame::{Birth, Frame};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::handler::Part;
@@ -68,6 +69,8 @@ impl Node {
             end_ns: BEFORE_ALL,
             given: vec![None; inputs],
             made: vec![None; outputs],
+            new_notes: NewNotes::default(),
+            later_notes: None,
             supplied_again: 0,
             counts: NodeCounts::default(),
             stats: Arc::new(NodeStats::of(count)),

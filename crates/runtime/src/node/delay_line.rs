@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use crate::frame::Frame;
+use crate::frame::notes::Notes;
 use crate::handler::Now;
 use crate::link::ring::StreamSlot;
 
@@ -27,7 +28,7 @@ enum DelayedSlot {
     /// Complete; can be sent.
     Slot(StreamSlot<Frame>),
     /// The slot's frame is still being made.
-    Awaited(Now),
+    Awaited(Now, Option<Notes>),
 }
 
 impl Default for DelayLine {
@@ -60,7 +61,7 @@ impl DelayLine {
     pub(crate) fn slot_count(&self) -> u64 {
         let count = |held: &DelayedSlot| match held {
             DelayedSlot::Slot(StreamSlot::Empty { count, .. }) => *count,
-            DelayedSlot::Slot(StreamSlot::Frame { .. }) | DelayedSlot::Awaited(_) => 1,
+            DelayedSlot::Slot(StreamSlot::Frame { .. }) | DelayedSlot::Awaited(..) => 1,
         };
         self.slots.iter().map(count).sum()
     }
@@ -76,7 +77,7 @@ impl DelayLine {
         self.slots.iter().find_map(|held| match held {
             DelayedSlot::Slot(StreamSlot::Frame { pts_ns, .. }) => Some(*pts_ns),
             DelayedSlot::Slot(StreamSlot::Empty { .. }) => None,
-            DelayedSlot::Awaited(now) => Some(now.pts_ns),
+            DelayedSlot::Awaited(now, _) => Some(now.pts_ns),
         })
     }
 
@@ -89,23 +90,31 @@ impl DelayLine {
         self.slots.extend(rest.map(DelayedSlot::Slot));
     }
 
-    /// Appends the slot of a frame that arrives later.
-    pub(crate) fn await_frame(&mut self, now: Now) {
+    /// Appends the slot of a frame that arrives later and will have these notes.
+    pub(crate) fn await_frame(&mut self, now: Now, notes: Option<Notes>) {
         self.awaited += 1;
-        self.slots.push_back(DelayedSlot::Awaited(now));
+        self.slots.push_back(DelayedSlot::Awaited(now, notes));
+    }
+
+    /// Takes the notes of the oldest slot that awaits its frame.
+    pub(crate) fn awaited_notes(&mut self) -> Option<Notes> {
+        self.slots.iter_mut().find_map(|held| match held {
+            DelayedSlot::Awaited(_, notes) => Some(notes.take()),
+            DelayedSlot::Slot(_) => None,
+        })?
     }
 
     /// The oldest slot that awaits its frame.
     pub(crate) fn oldest_awaited(&self) -> Option<Now> {
         self.slots.iter().find_map(|held| match held {
-            DelayedSlot::Awaited(now) => Some(*now),
+            DelayedSlot::Awaited(now, _) => Some(*now),
             DelayedSlot::Slot(_) => None,
         })
     }
 
     /// Fills the oldest awaited slot.
     pub(crate) fn arrive(&mut self, slot: StreamSlot<Frame>) {
-        if let Some(awaited) = self.slots.iter_mut().find(|held| matches!(held, DelayedSlot::Awaited(_))) {
+        if let Some(awaited) = self.slots.iter_mut().find(|held| matches!(held, DelayedSlot::Awaited(..))) {
             *awaited = DelayedSlot::Slot(slot);
             self.awaited -= 1;
         }
@@ -128,7 +137,7 @@ impl DelayLine {
     /// Removes the oldest slot, if it is complete.
     pub(crate) fn pop(&mut self) -> Option<StreamSlot<Frame>> {
         match self.slots.front_mut()? {
-            DelayedSlot::Awaited(_) => None,
+            DelayedSlot::Awaited(..) => None,
             DelayedSlot::Slot(StreamSlot::Empty { count, first_ns, lost, .. }) if *count > 1 => {
                 // Only the time of the first slot of a run is known, so the remaining slots keep that time.
                 *count -= 1;

@@ -49,6 +49,7 @@ use vramp_plan::{OnError, PlannedMemory, Size};
 use crate::clock::Clock;
 use crate::engine::barrier::{Barrier, SourceMark};
 use crate::failure::{HandlerFailure, NodeMember, catch};
+use crate::frame::notes::{NewNotes, Notes};
 use crate::frame::{Birth, Frame, Meta};
 use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
 use crate::lane::context::LaneContext;
@@ -123,6 +124,10 @@ pub struct Node {
     end_ns: i64,
     given: Vec<Option<Frame>>,
     made: Vec<Option<Frame>>,
+    /// What the last call has attached.
+    new_notes: NewNotes,
+    /// The notes of a frame that comes after the call, from the device.
+    later_notes: Option<Notes>,
     /// Number of inputs that supplied to the last call a frame that they had supplied before.
     supplied_again: u64,
     counts: NodeCounts,
@@ -381,7 +386,7 @@ impl Node {
         match outcome {
             Ok((Flow::Produced, true)) => {
                 self.counts.held += 1;
-                self.held.await_frame(now);
+                self.held.await_frame(now, self.later_notes.take());
             }
             Ok((Flow::Produced, false)) => {
                 self.counts.emitted += 1;
@@ -470,6 +475,7 @@ impl Node {
             Ok(mut frame) => {
                 let own = *frame.meta();
                 frame.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+                frame.set_notes(self.held.awaited_notes());
                 StreamSlot::Frame { pts_ns: now.pts_ns, frame }
             }
             Err(error) => {

@@ -139,7 +139,11 @@ impl Node {
     /// Plans the graph again if a source's frames change their size.
     fn follow_size(&mut self, frame: u64, context: &LaneContext) -> Result<(), HandlerError> {
         let Some((planned, replan)) = &mut self.planned else { return Ok(()) };
-        let Some(size) = self.made.iter().flatten().map(|made| made.meta().size).next() else { return Ok(()) };
+        let Some(size) =
+            self.made.iter().flatten().find_map(|made| made.meta().as_picture()).map(|picture| picture.size)
+        else {
+            return Ok(());
+        };
         if size == *planned {
             return Ok(());
         }
@@ -148,7 +152,7 @@ impl Node {
             .map_err(|problem| HandlerError::failed(format!("its frames changed to {size}: {problem}")))?;
         *planned = size;
         if let Some(meta) = &mut self.memory.aside {
-            meta.size = size;
+            meta.picture_mut().size = size;
         }
         context.report(&RunEvent::Replanned { handler: name.to_owned(), frame, size });
         Ok(())

@@ -39,7 +39,9 @@ impl GraphChecker<'_> {
                 }
                 _ => continue,
             };
-            if offered != accepted {
+            if let (Some(offered), Some(accepted)) = (offered, accepted)
+                && offered != accepted
+            {
                 self.mistakes.push(
                     Mistake::new(
                         format!(
@@ -164,10 +166,13 @@ fn place(link: &LinkSpec) -> Option<Range<usize>> {
     link.place.0.clone().or_else(|| link.to.place.0.clone())
 }
 
-fn port_type(media: PortMedia) -> PortType {
+/// The type of a port; `None` if the port takes or passes on several types, which are compared when the graph is planned.
+fn port_type(media: PortMedia) -> Option<PortType> {
     match media {
-        PortMedia::Video { .. } => PortType::Video,
-        PortMedia::Tensor { .. } => PortType::Tensor,
-        PortMedia::Data => PortType::Data,
+        PortMedia::Video { .. } => Some(PortType::Video),
+        PortMedia::Tensor { .. } => Some(PortType::Tensor),
+        PortMedia::Data { .. } => Some(PortType::Data),
+        PortMedia::Audio => Some(PortType::Audio),
+        PortMedia::Every { .. } => None,
     }
 }

@@ -13,7 +13,7 @@ pub use crate::link::ring::DropReason;
 pub use crate::memory::shortage::{MemoryHolder, OutOfMemory};
 pub use monitor::{GoesOn, NodeCounts};
 pub use report::{
-    DeviceRecovery, Dropped, EndCounts, EndUse, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse,
-    MemoryUse, NotOnDevice, PerFrame, Placement, RunCounters, TimeStats, UnitTime,
+    DeviceRecovery, Dropped, EndCounts, EndUse, GpuTimes, GroupTime, HandlerTime, KeptPartial, LatencyNeed, Leak,
+    LinkUse, MemoryUse, NotOnDevice, PerFrame, Placement, RunCounters, TimeStats, UnitTime,
 };
 pub use trace::{SpanKind, TraceSpan, TrackView};

@@ -87,6 +87,7 @@ fn is_wanted_tensor(work: &TensorWorkload, what: &[String]) -> bool {
 fn refuse(args: &BenchArgs) -> Result<(), CliError> {
     let flags = &args.flags;
     flags.refuse_verify("bench")?;
+    flags.refuse_latency("`vramp bench` measures fixed workloads")?;
     for (given, option) in [
         (flags.fps.is_some(), "--fps"),
         (!flags.place.is_empty(), "--place"),

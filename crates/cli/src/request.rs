@@ -35,6 +35,7 @@ pub(crate) fn options_for_all(flags: &SharedFlags) -> RunOptions {
         threads: flags.threads,
         in_flight: flags.in_flight.unwrap_or(usual.in_flight),
         batch: flags.batch.unwrap_or(usual.batch),
+        latency_ms: flags.latency,
         pace: flags.fps,
         cpu_memory_bytes: memory.cpu_bytes,
         gpu_memory_bytes: memory.gpu_bytes,

@@ -21,6 +21,7 @@ mod fmt;
 mod follow;
 mod input;
 mod inspect;
+mod latency;
 mod memory;
 mod messages;
 mod plan;

@@ -353,6 +353,9 @@ impl PipelineBuilder {
             strict: false,
             threads: None,
             pace: None,
+            latency_ms: None,
+            in_flight: plan.latency.as_ref().map_or(self.options.in_flight, |need| need.in_flight),
+            batch: plan.latency.as_ref().map_or(self.options.batch, |need| need.batch),
             pins: written.map(|handler| (handler.name.clone(), handler.space)).collect(),
             ..self.options.clone()
         };

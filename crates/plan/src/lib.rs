@@ -37,8 +37,8 @@ pub use graph::{
 };
 pub use options::{OnLoss, RunOptions};
 pub use plan::{
-    Alternatives, FusionGroup, Negotiated, Plan, PlannedHandler, PlannedLane, PlannedLink, PlannedMemory, PlannedRing,
-    PooledFrames, PortAt, Transfer, Unit,
+    Alternatives, FusionGroup, Negotiated, Plan, PlannedHandler, PlannedLane, PlannedLatency, PlannedLink,
+    PlannedMemory, PlannedRing, PooledFrames, PortAt, SlowestHandler, Transfer, Unit,
 };
 pub use profile::{
     CpuProfile, Figure, FigureOrigin, GpuProfile, LEAST_BAND_PIXELS, Limits, Profile, ProfileError, Rates, Variants,

@@ -51,6 +51,10 @@ pub struct RunOptions {
     pub in_flight: u32,
     /// Frames per submission. Defaults to 1.
     pub batch: u32,
+    /// The latency that a plan should keep, in milliseconds, from a source to the end of its sink's call. The planner
+    /// prefers plans whose predicted latency fits, and warns if there is none. It may then use fewer submissions in
+    /// flight, smaller batches and shallower links than these options allow.
+    pub latency_ms: Option<f64>,
     /// Frames per second at which every source runs. By default sources run as fast as their consumers allow.
     pub pace: Option<Rate>,
     /// Ends every source after this many frames.
@@ -92,6 +96,7 @@ impl Default for RunOptions {
             threads: None,
             in_flight: 2,
             batch: 1,
+            latency_ms: None,
             pace: None,
             frames: None,
             longest_ms: None,
@@ -154,6 +159,11 @@ impl RunOptions {
     #[must_use]
     pub fn batch(self, batch: u32) -> Self {
         RunOptions { batch, ..self }
+    }
+
+    #[must_use]
+    pub fn latency_ms(self, latency_ms: f64) -> Self {
+        RunOptions { latency_ms: Some(latency_ms), ..self }
     }
 
     #[must_use]

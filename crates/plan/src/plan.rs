@@ -32,6 +32,8 @@ pub struct Plan {
     /// Estimated cost of one frame, summed over all lanes.
     pub cost_ns: u64,
     pub alternatives: Alternatives,
+    /// The predicted latency; `None` if the user did not ask for one.
+    pub latency: Option<PlannedLatency>,
     /// Automatic transfers and their causes, exceeded limits of the device, and problems with pace or memory.
     pub warnings: Vec<String>,
     /// Tags of a stream's header that a handler cannot keep or does not respect.
@@ -199,6 +201,34 @@ pub struct Alternatives {
     pub cpu_ns: Option<u64>,
     /// The cost if every handler that has an implementation for the device runs on the device.
     pub gpu_ns: Option<u64>,
+}
+
+/// What a plan predicts about a latency that the user asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedLatency {
+    pub asked_ns: u64,
+    /// The predicted median of the time from a source to the end of its sink's call.
+    pub predicted_ns: u64,
+    /// Submissions that may be in flight. At most as many as the options allow.
+    pub in_flight: u32,
+    /// Frames per submission. At most as many as in the options.
+    pub batch: u32,
+    /// The handler or transfer that takes the largest part of the latency.
+    pub slowest: Option<SlowestHandler>,
+}
+
+impl PlannedLatency {
+    pub fn fits(&self) -> bool {
+        self.predicted_ns <= self.asked_ns
+    }
+}
+
+/// A handler, or a transfer in words, and its time per frame. Handlers that are fused share one time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlowestHandler {
+    pub name: String,
+    pub space: Space,
+    pub ns: u64,
 }
 
 /// The negotiated space and content of a port.

@@ -10,6 +10,7 @@ mod algebra;
 mod counts;
 mod depth;
 mod explain;
+mod latency;
 mod memory;
 mod placement;
 mod render;

@@ -111,6 +111,7 @@ fn linear() -> Plan {
         profile: "shipped:integrated".to_owned(),
         cost_ns: 14_415_000,
         alternatives: Alternatives { cpu_ns: Some(21_000_000), gpu_ns: Some(14_415_000) },
+        latency: None,
         warnings: vec!["png0 reads on the cpu only: blur0's frames go down".to_owned()],
         notes: vec![],
     }
@@ -167,6 +168,7 @@ fn diamond() -> Plan {
         profile: "lab.toml".to_owned(),
         cost_ns: 2_414_200,
         alternatives: Alternatives { cpu_ns: None, gpu_ns: Some(3_000_000) },
+        latency: None,
         warnings: vec![],
         notes: vec![],
     }
@@ -196,6 +198,7 @@ fn long(n: usize) -> Plan {
         profile: "shipped:software".to_owned(),
         cost_ns: 1,
         alternatives: Alternatives::default(),
+        latency: None,
         warnings: vec![],
         notes: vec![],
     }
@@ -320,7 +323,7 @@ fn json_has_the_promised_keys_and_shapes() {
         "notes",
     ]);
     let given: BTreeSet<&str> = keys(&json).into_iter().collect();
-    assert_eq!(given.difference(&promised).copied().collect::<Vec<_>>(), ["alternatives"]);
+    assert_eq!(given.difference(&promised).copied().collect::<Vec<_>>(), ["alternatives", "latency"]);
     assert_eq!(promised.difference(&given).count(), 0);
     let expected = serde_json::json!({
         "handlers": {"name": "blur0", "kind": "blur", "space": "gpu", "lane": 0, "group": 1, "inserted": false,

@@ -9,7 +9,7 @@ use vramp::gpu::{Backend, Prefer};
 use vramp::plan::OnLoss;
 use vramp::plan::{Rate, Space, is_name};
 
-use super::{Budget, MemoryBudget, bytes};
+use super::{Budget, MemoryBudget, bytes, latency};
 use crate::failure::CliError;
 
 pub(super) const APIS: [&str; 4] = ["vulkan", "metal", "dx12", "gl"];
@@ -79,6 +79,10 @@ pub(crate) struct SharedFlags {
     /// Frame rate to keep, such as 30, 29.97 or 30000/1001; by default, files and patterns run as fast as possible
     #[arg(long, value_name = "F")]
     pub(crate) fps: Option<Rate>,
+    /// Prefer plans in which a frame takes at most this long from source to sink, such as 20, 20ms or 1s; a number alone
+    /// is in milliseconds. If no plan is fast enough, a warning says so
+    #[arg(long, value_name = "MS", value_parser = latency::read)]
+    pub(crate) latency: Option<f64>,
     /// Exit with code 4 if a frame needs more than this on average, such as submits=1,allocs=0. The average is measured
     /// over the second half of a run. A plan checks the keys that are known without running. `vramp help run` lists the
     /// keys
@@ -106,6 +110,16 @@ pub(crate) struct SharedFlags {
 }
 
 impl SharedFlags {
+    /// Refuses `--latency` for a command that chooses its own plans, instead of ignoring the option.
+    pub(crate) fn refuse_latency(&self, why: &str) -> Result<(), CliError> {
+        if self.latency.is_some() {
+            return Err(CliError::Wrong(anyhow!(
+                "--latency: {why}; use it with `vramp run`, `vramp top` or `vramp plan`"
+            )));
+        }
+        Ok(())
+    }
+
     /// Refuses `--verify` for a command that cannot compare, instead of ignoring the option.
     pub(crate) fn refuse_verify(&self, command: &str) -> Result<(), CliError> {
         if self.verify {

@@ -5,6 +5,7 @@ mod budget;
 mod bytes;
 mod calibrate;
 mod flags;
+mod latency;
 mod memory;
 
 pub(crate) use bench::BenchArgs;
@@ -151,6 +152,16 @@ Timing:
   link. The trace keeps the last 131072 spans of each lane. The file is complete however
   the run ends. With `--fps`, vramp names the handler that makes frames late: the slowest
   handler in the slowest lane on the way to the sink.
+
+Latency:
+  With `--latency 20ms`, the plan is chosen so that half of the frames take at most 20 ms from
+  the source to the end of the sink's call. vramp predicts the latency of the cheapest plan
+  from its costs and from the frames that wait in links and on the device. If that is too
+  long, it tries smaller batches, shallower links, fewer submissions in flight, and the other
+  memory space. If no plan fits, it takes the fastest one and a warning names the handler that
+  takes longest. `latency_need` in the report has asked_ms, predicted_ms and p50_ms; after a
+  run that missed the need, a line names the slowest handler. To fail instead, use `--budget
+  latency_ms=20`. With `--fps`, frames wait less, because sources send fewer of them.
 
 Memory:
   Before the run, vramp prints the memory that the plan needs. After the run, it prints the

@@ -43,6 +43,7 @@ struct DemoJson<'a> {
 }
 
 pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> {
+    args.flags.refuse_latency("`vramp demo` compares fixed runs")?;
     let interrupts = Interrupts::listen()?;
     let mut files = FileUse::default().writes("--output", &args.output);
     if let Some(trace) = &args.trace {

@@ -38,7 +38,7 @@ use crate::{page, plan, request};
 
 use follow::FollowedPipeline;
 use live::Message;
-use words::{leaks, memory_used, plan_line, slowest, summary, time_table};
+use words::{latency_met, leaks, memory_used, plan_line, slowest, summary, time_table};
 
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
     let interrupts = Interrupts::listen()?;
@@ -77,6 +77,7 @@ fn play(
                 "--control: --verify compares instead of running; remove one of the two"
             )));
         }
+        flags.refuse_latency("--verify compares instead of running")?;
         return verify::run(args, spec, graph, registry);
     }
     streams.refuse_drawing_elsewhere()?;
@@ -192,6 +193,9 @@ pub(crate) fn conclude(
         page::words(&memory_used(&report.memory));
         let times = if args.flags.verbose { time_table(&report.units) } else { slowest(&report.units) };
         for line in times {
+            page::words(&line);
+        }
+        if let Some(line) = latency_met(&report) {
             page::words(&line);
         }
         page::words(&summary(&report));

@@ -4,7 +4,7 @@ use vramp::Pipeline;
 use vramp::gpu::Device;
 use vramp::plan::{Plan, Space, bytes_in_words};
 use vramp::runtime::Report;
-use vramp::runtime::observe::{Dropped, Leak, MemoryUse, Placement, UnitTime};
+use vramp::runtime::observe::{Dropped, LatencyNeed, Leak, MemoryUse, Placement, UnitTime};
 
 /// Lines about the plan, its memory and its device.
 pub(super) fn plan_line(pipeline: &Pipeline) -> String {
@@ -90,6 +90,9 @@ pub(crate) fn size_of_plan(plan: &Plan) -> String {
         parts.push(format!("{} a frame ({:.1} MB)", counted(plan.transfers.len(), "transfer"), bytes as f64 / 1e6));
     }
     parts.push(format!("~{} a frame by {}{}", ms(plan.cost_ns), plan.profile, otherwise(plan)));
+    if let Some(latency) = &plan.latency {
+        parts.push(format!("~{} latency", ms(latency.predicted_ns)));
+    }
     parts.join(", ")
 }
 
@@ -155,6 +158,20 @@ pub(super) fn slowest(units: &[UnitTime]) -> Vec<String> {
     };
     let shown: Vec<String> = units.iter().take(MOST).map(one).collect();
     if shown.is_empty() { Vec::new() } else { vec![format!("slowest: {}", shown.join(", "))] }
+}
+
+/// The measured latency next to the latency need. If the need was missed, the line names the slowest handler.
+pub(super) fn latency_met(report: &Report) -> Option<String> {
+    let need = report.latency_need?;
+    let LatencyNeed { asked_ms, predicted_ms, p50_ms } = need;
+    let measured = format!("latency: {:.2} ms (p50), predicted {predicted_ms:.2} ms", p50_ms?);
+    if !need.is_missed() {
+        return Some(format!("{measured}, within the {asked_ms} ms of --latency"));
+    }
+    let blamed = report.slowest_unit().map(|unit| {
+        format!("; {} takes most of the time, {} a frame on the {}", unit.name, short_time(unit.mean_us), unit.space)
+    });
+    Some(format!("{measured}, above the {asked_ms} ms of --latency{}", blamed.unwrap_or_default()))
 }
 
 /// The times of all units as a table.

@@ -140,7 +140,7 @@ impl Advice<'_> {
     fn changes(&self, behind: &[usize], before: &[usize]) -> Vec<Change> {
         let mut changes = Vec::new();
         for side in [behind, before] {
-            let by_option = |reason: &Reason| matches!(reason, Reason::Only(_) | Reason::Required);
+            let by_option = |reason: &Reason| matches!(reason, Reason::Only(_) | Reason::Latency(_) | Reason::Required);
             let ordered = |at: &usize| self.allowed[*at].reasons.iter().any(|(_, reason)| by_option(reason));
             if side.iter().any(ordered) {
                 changes.push(Change::Order);
@@ -220,6 +220,7 @@ impl Advice<'_> {
     fn remedy(&self, change: &Change) -> String {
         let freed = match (change, self.orders.only, self.orders.require_gpu) {
             (Change::Free(freed), ..) => freed,
+            (Change::Order, Some(_), false) if self.orders.for_latency => return "dropping --latency".to_owned(),
             (Change::Order, Some(only), false) => return format!("dropping --{only}"),
             (Change::Order, Some(only), true) => return format!("dropping --{only} and --require-gpu"),
             (Change::Order, None, true) => return "dropping --require-gpu".to_owned(),

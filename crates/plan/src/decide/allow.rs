@@ -29,6 +29,8 @@ pub(super) enum Reason {
     Pinned(Space),
     /// `--cpu` or `--gpu` names the other space.
     Only(Space),
+    /// The latency need keeps the node in this space.
+    Latency(Space),
     /// `--require-gpu` confines the node to the GPU.
     Required,
     NoDevice(String),
@@ -41,6 +43,7 @@ impl Reason {
         match self {
             Reason::Pinned(space) => format!("--place pins it to the {space}"),
             Reason::Only(space) => format!("--{space} keeps it on the {space}"),
+            Reason::Latency(space) => format!("--latency keeps it on the {space}"),
             Reason::Required => "--require-gpu keeps it on the gpu".to_owned(),
             Reason::NoDevice(profile) => format!("profile {profile} has no device"),
             Reason::Limit(limit) => limit.clone(),
@@ -75,6 +78,15 @@ pub(super) struct Orders {
     pub only: Option<Space>,
     pub pins: BTreeMap<String, Space>,
     pub require_gpu: bool,
+    /// True if the planner tries `only` to meet a latency need, and the user did not ask for it.
+    pub for_latency: bool,
+}
+
+impl Orders {
+    /// Why `only` keeps a node in a space.
+    fn reason(&self, space: Space) -> Reason {
+        if self.for_latency { Reason::Latency(space) } else { Reason::Only(space) }
+    }
 }
 
 pub(super) fn allow(net: &Net<'_>, profile: &Profile, orders: &Orders) -> Result<Vec<Allowed>, NoPlan> {
@@ -122,6 +134,7 @@ fn off_device(net: &Net<'_>, allowed: &Allowed, at: usize) -> OffDevice {
             let fix = match reason {
                 Reason::Pinned(space) => format!("drop --place {name}={space}"),
                 Reason::Only(space) => format!("drop --{space}"),
+                Reason::Latency(_) => "drop --latency".to_owned(),
                 Reason::Limit(_) => format!("use smaller frames or fewer inputs for {name}"),
                 Reason::NoDevice(_) | Reason::Required => "use a machine or a profile with a device".to_owned(),
             };
@@ -153,11 +166,11 @@ fn narrowed(net: &Net<'_>, profile: &Profile, orders: &Orders, at: usize) -> All
     }
     match orders.only {
         // `--cpu` promises that no device is opened, so a pin does not override this option.
-        Some(Space::Cpu) => allowed.take(Space::Gpu, Reason::Only(Space::Cpu)),
+        Some(Space::Cpu) => allowed.take(Space::Gpu, orders.reason(Space::Cpu)),
         // `--gpu` applies to every handler that can run on the GPU and is not pinned. All other handlers keep their
         // spaces.
         Some(Space::Gpu) if pin.is_none() && allowed.spaces.contains(Space::Gpu) => {
-            allowed.take(Space::Cpu, Reason::Only(Space::Gpu));
+            allowed.take(Space::Cpu, orders.reason(Space::Gpu));
         }
         _ => {}
     }

@@ -21,7 +21,7 @@ use super::layout::UnitLayout;
 use super::net::Net;
 
 /// Default depth of a link between lanes.
-const USUAL_DEPTH: u32 = 3;
+pub(super) const USUAL_DEPTH: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct LaneAssignment {
@@ -52,6 +52,7 @@ pub(super) fn lanes(
     spaces: &[Space],
     layout: &UnitLayout,
     depths: &Depths,
+    usual_depth: u32,
 ) -> Result<LaneAssignment, NoPlan> {
     let (units, unit_of) = units(net, layout);
     let station: Vec<Station> = units
@@ -107,13 +108,13 @@ pub(super) fn lanes(
     }
     let mut depth = Vec::with_capacity(net.wires.len());
     for wire in 0..net.wires.len() {
-        depth.push(if together(wire) { 0 } else { real_depth(net, wire, depths.needed[wire])? });
+        depth.push(if together(wire) { 0 } else { real_depth(net, wire, depths.needed[wire], usual_depth)? });
     }
     Ok(LaneAssignment { nodes: lanes, lane_of, depth, segments: segments(net, spaces), units, unit_of, segment_of })
 }
 
 /// The depth of a link that is not inline.
-fn real_depth(net: &Net<'_>, wire: usize, needed: u64) -> Result<u32, NoPlan> {
+fn real_depth(net: &Net<'_>, wire: usize, needed: u64, usual_depth: u32) -> Result<u32, NoPlan> {
     let link = &net.wires[wire];
     if let Some(given) = link.depth {
         if link.policy == Policy::Lossless && u64::from(given) < needed {
@@ -123,7 +124,7 @@ fn real_depth(net: &Net<'_>, wire: usize, needed: u64) -> Result<u32, NoPlan> {
         }
         return Ok(given);
     }
-    Ok(u32::try_from(needed).unwrap_or(u32::MAX).max(USUAL_DEPTH))
+    Ok(u32::try_from(needed).unwrap_or(u32::MAX).max(usual_depth))
 }
 
 /// Units in running order, and the unit of each node.

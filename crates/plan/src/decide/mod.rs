@@ -16,6 +16,9 @@
 //! 11. `advise` writes the warnings.
 //! 12. `wiring` makes units, rings and the running order of each lane.
 //!
+//! If the user needs a latency, `latency` repeats these steps with other placements and depths, and chooses among the
+//! plans.
+//!
 //! `explain` holds [`NoPlan`], the reasons a graph has no plan.
 //!
 //! Invariant: the net, depths, costs and fusion savings do not depend on pins, so that the costs of placements can be
@@ -29,6 +32,7 @@ mod depth;
 mod explain;
 mod fuse;
 mod lanes;
+mod latency;
 mod layout;
 mod memory;
 mod negotiate;
@@ -48,6 +52,7 @@ use advise::Advice;
 use allow::{Allowed, Orders};
 use cost::{CostOptions, Costs, Model};
 pub use explain::{Claim, Conflict, NoPlan, OffDevice};
+use latency::Tuning;
 use layout::{UnitLayout, lay_out};
 use memory::{Budgets, InFlight};
 use net::Net;
@@ -79,10 +84,21 @@ impl Plan {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide(graph: &Graph, profile: &Profile, options: &RunOptions) -> Result<Plan, NoPlan> {
-        let orders = Orders { only: options.only, pins: options.pins.clone(), require_gpu: options.require_gpu };
+        let orders = Orders {
+            only: options.only,
+            pins: options.pins.clone(),
+            require_gpu: options.require_gpu,
+            for_latency: false,
+        };
         let budgets =
             Budgets { cpu_bytes: options.cpu_memory_bytes, gpu_bytes: options.gpu_memory_bytes, waiting: false };
-        Planner { graph, profile, options, orders, budgets }.decide()
+        let tuning = Tuning { in_flight: options.in_flight, batch: options.batch, usual_depth: lanes::USUAL_DEPTH };
+        let planner = Planner { graph, profile, options, orders, budgets, tuning };
+        match options.latency_ms {
+            None => planner.decide_for_memory(),
+            // The conversion saturates.
+            Some(asked_ms) => planner.decide_within((asked_ms * 1e6).round() as u64),
+        }
     }
 }
 
@@ -95,6 +111,7 @@ struct Planner<'a> {
     /// which `orders.only` is one space.
     orders: Orders,
     budgets: Budgets,
+    tuning: Tuning,
 }
 
 impl Planner<'_> {
@@ -102,7 +119,7 @@ impl Planner<'_> {
         Planner { orders: Orders { only: Some(space), ..self.orders.clone() }, ..self.clone() }
     }
 
-    fn decide(&self) -> Result<Plan, NoPlan> {
+    fn decide_for_memory(&self) -> Result<Plan, NoPlan> {
         let error = match self.decide_once() {
             Err(error @ NoPlan::Memory { .. }) => error,
             decided => return decided,
@@ -144,7 +161,7 @@ impl Planner<'_> {
             return Err(NoPlan::Strict(conflict));
         }
         let model =
-            Model::new(&net, self.profile, CostOptions { threads: self.options.threads, batch: self.options.batch });
+            Model::new(&net, self.profile, CostOptions { threads: self.options.threads, batch: self.tuning.batch });
         let mut costs = model.costs(&net)?;
         if self.options.fusion {
             let most = self.profile.gpu.as_ref().map_or(0, |g| g.limits.storage_buffers_per_stage.whole());
@@ -152,11 +169,12 @@ impl Planner<'_> {
         }
         let spaces = place::place(&net, &allowed, &costs, self.options.strict);
         let layout = lay_out(&net, &spaces, &costs);
-        let lanes = lanes::lanes(&net, &spaces, &layout, &depths)?;
-        let in_flight = InFlight { frames: self.options.in_flight, batch: self.options.batch };
+        let usual_depth = self.tuning.usual_depth;
+        let lanes = lanes::lanes(&net, &spaces, &layout, &depths, usual_depth)?;
+        let in_flight = InFlight { frames: self.tuning.in_flight, batch: self.tuning.batch };
         let memory = memory::memory(&net, &spaces, &layout, &lanes, self.profile, in_flight, self.budgets)?;
         let fits = |spaces: &[Space], layout: &UnitLayout| {
-            let lanes = lanes::lanes(&net, spaces, layout, &depths);
+            let lanes = lanes::lanes(&net, spaces, layout, &depths, usual_depth);
             let memory = |l: &_| memory::memory(&net, spaces, layout, l, self.profile, in_flight, self.budgets);
             lanes.is_ok_and(|l| memory(&l).is_ok())
         };
@@ -192,6 +210,7 @@ impl Planner<'_> {
             profile: self.profile.name().to_owned(),
             cost_ns: layout.cost_ns,
             alternatives: self.alternatives(&net, &costs, fits),
+            latency: None,
             warnings,
             notes: tagged.notes,
         })

@@ -63,6 +63,9 @@ pub struct CpuProfile {
 pub struct GpuProfile {
     /// True if host and device share their memory, so that frames can be mapped instead of copied.
     pub unified: bool,
+    /// True if the device's work runs on the host's threads.
+    #[serde(default)]
+    pub software: bool,
     /// Latency of an upload.
     pub upload_us: Figure,
     pub upload_gb_s: Figure,

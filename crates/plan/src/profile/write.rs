@@ -33,6 +33,9 @@ impl Profile {
 
 fn write_gpu(out: &mut String, gpu: &GpuProfile) {
     let _ = writeln!(out, "\n[gpu]\nunified = {}", gpu.unified);
+    if gpu.software {
+        let _ = writeln!(out, "software = true");
+    }
     lines(
         out,
         &[

@@ -30,6 +30,7 @@ struct PlanJson<'a> {
     profile: &'a str,
     cost_ms: f64,
     alternatives: AlternativesJson,
+    latency: Option<LatencyJson<'a>>,
     warnings: &'a [String],
     notes: &'a [String],
 }
@@ -99,6 +100,37 @@ struct AlternativesJson {
     gpu_ms: Option<f64>,
 }
 
+#[derive(Serialize)]
+struct LatencyJson<'a> {
+    asked_ms: f64,
+    predicted_ms: f64,
+    fits: bool,
+    in_flight: u32,
+    batch: u32,
+    slowest: Option<SlowestJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct SlowestJson<'a> {
+    name: &'a str,
+    space: Space,
+    ms: f64,
+}
+
+impl<'a> LatencyJson<'a> {
+    fn of(latency: &'a plan::PlannedLatency) -> LatencyJson<'a> {
+        let slowest = latency.slowest.as_ref();
+        LatencyJson {
+            asked_ms: ms(latency.asked_ns),
+            predicted_ms: ms(latency.predicted_ns),
+            fits: latency.fits(),
+            in_flight: latency.in_flight,
+            batch: latency.batch,
+            slowest: slowest.map(|own| SlowestJson { name: &own.name, space: own.space, ms: ms(own.ns) }),
+        }
+    }
+}
+
 impl<'a> PlanJson<'a> {
     fn of(plan: &'a Plan) -> PlanJson<'a> {
         let names = |handlers: &[usize]| handlers.iter().map(|h| plan.handlers[*h].name.as_str()).collect();
@@ -130,6 +162,7 @@ impl<'a> PlanJson<'a> {
                 cpu_ms: plan.alternatives.cpu_ns.map(ms),
                 gpu_ms: plan.alternatives.gpu_ns.map(ms),
             },
+            latency: plan.latency.as_ref().map(LatencyJson::of),
             warnings: &plan.warnings,
             notes: &plan.notes,
         }

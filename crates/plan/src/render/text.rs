@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::rows::{PlanRow, rows};
 use super::units::{bytes, count, few, time};
 use crate::catalog::{Family, TransferDirection};
-use crate::plan::{Plan, Transfer};
+use crate::plan::{Plan, PlannedLatency, Transfer};
 use crate::words::Space;
 
 const CPU: &str = "33";
@@ -143,6 +143,12 @@ impl TextPage {
         };
         let (cpu, gpu) = (other("--cpu", alternatives.cpu_ns), other("--gpu", alternatives.gpu_ns));
         self.line(&format!("{}{} by {}; {cpu}, {gpu}", label("cost"), time(plan.cost_ns), plan.profile));
+        if let Some(PlannedLatency { asked_ns, predicted_ns, in_flight, .. }) = &plan.latency {
+            let fits = if predicted_ns <= asked_ns { "fits" } else { "exceeds" };
+            let flying = if plan.segments > 0 { format!(", {in_flight} in flight") } else { String::new() };
+            let (predicted, asked) = (time(*predicted_ns), time(*asked_ns));
+            self.line(&format!("{}~{predicted}, {fits} the {asked} that --latency asks for{flying}", label("latency")));
+        }
         for warning in &plan.warnings {
             let head = self.paint(WARNING, "warning:");
             self.line(&format!("{head} {warning}"));

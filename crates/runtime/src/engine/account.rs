@@ -23,7 +23,8 @@ use crate::memory::heap::is_counted;
 use crate::observe::monitor::{Histogram, RunProgress};
 use crate::observe::pool_progress::PoolProgress;
 use crate::observe::report::{
-    Dropped, GpuTimes, GroupTime, HandlerTime, Leak, LinkUse, MemoryUse, PerFrame, Report, RunCounters, TimeStats,
+    Dropped, GpuTimes, GroupTime, HandlerTime, LatencyNeed, Leak, LinkUse, MemoryUse, PerFrame, Report, RunCounters,
+    TimeStats,
 };
 
 use super::watch::{WatchedEngine, WatchedNode};
@@ -137,6 +138,11 @@ impl WatchedEngine {
             fps: if seconds > 0.0 { frames as f64 / seconds } else { 0.0 },
             frame_ms: times(&interval),
             latency_ms: times(&latency),
+            latency_need: self.latency.as_ref().map(|need| LatencyNeed {
+                asked_ms: need.asked_ns as f64 / 1e6,
+                predicted_ms: need.predicted_ns as f64 / 1e6,
+                p50_ms: times(&latency).p50,
+            }),
             timing: match measured.map(|(kept, _)| kept.timing()) {
                 None => "cpu",
                 Some(Some(vramp_gpu::Timing::Timestamps)) => "timestamps",

@@ -112,6 +112,7 @@ pub(super) async fn build(parts: EngineParts<'_>) -> Result<Engine, PrepareError
         sink_counter: shared.sink_counter,
         lent_before: lent_before.into_iter().map(|row| row.tag).collect(),
         planned: shared.needed,
+        latency: parts.plan.latency.clone(),
         trace: parts.trace.clone(),
         first_traced,
         segments: lanes.timed,

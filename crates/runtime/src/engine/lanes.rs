@@ -129,7 +129,10 @@ impl LaneAssembly<'_> {
         let EngineParts { plan, options, trace, .. } = self.shared.parts;
         let lane = &plan.lanes[number];
         let timed = if trace.is_some() { Timed::Each } else { Timed::Sampled };
-        let in_flight = options.in_flight.max(1) as usize;
+        // To meet a latency need, the plan may have chosen less than the options allow.
+        let (in_flight, batch) =
+            plan.latency.as_ref().map_or((options.in_flight, options.batch), |need| (need.in_flight, need.batch));
+        let in_flight = in_flight.max(1) as usize;
         let make: MakePlayer =
             Arc::new(move |device| Player::on(device).frames_in_flight(in_flight).timed(timed).build());
         let player = make(device).map_err(|error| PrepareError::Device {
@@ -155,7 +158,7 @@ impl LaneAssembly<'_> {
         recovery.first_pause = options.away_ms.map_or(recovery.first_pause, Duration::from_millis);
         let signal = self.shared.signals[number].clone();
         let lane = Lane::on_device(nodes, gates, signal, context, LanePlayer::new(player, shares, times));
-        Ok(lane.batch(options.batch.max(1) as usize).recovering(recovery))
+        Ok(lane.batch(batch.max(1) as usize).recovering(recovery))
     }
 
     fn context(&self) -> LaneContext {

@@ -74,6 +74,8 @@ pub(super) struct WatchedEngine {
     pub(super) lent_before: Vec<vramp_gpu::Tag>,
     /// The largest memory that a plan of this graph has needed.
     pub(super) planned: Arc<Mutex<vramp_plan::PlannedMemory>>,
+    /// What the plan predicts about a latency need.
+    pub(super) latency: Option<vramp_plan::PlannedLatency>,
     pub(super) trace: Option<Trace>,
     /// The number of the first link on the timeline.
     pub(super) first_traced: usize,

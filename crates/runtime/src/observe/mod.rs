@@ -15,7 +15,7 @@ pub use crate::memory::shortage::{MemoryHolder, OutOfMemory};
 pub use monitor::{GoesOn, NodeCounts};
 pub use pool_progress::{PoolProgress, rate_in_words};
 pub use report::{
-    DeviceRecovery, Dropped, EndCounts, EndUse, GpuTimes, GroupTime, HandlerTime, KeptPartial, Leak, LinkUse,
-    MemoryUse, NotOnDevice, PerFrame, Placement, RunCounters, TimeStats, UnitTime,
+    DeviceRecovery, Dropped, EndCounts, EndUse, GpuTimes, GroupTime, HandlerTime, KeptPartial, LatencyNeed, Leak,
+    LinkUse, MemoryUse, NotOnDevice, PerFrame, Placement, RunCounters, TimeStats, UnitTime,
 };
 pub use trace::{SpanKind, TraceSpan, TrackView};

@@ -18,6 +18,8 @@ pub struct Report {
     pub frame_ms: TimeStats,
     /// Time from a frame's birth to its sink.
     pub latency_ms: TimeStats,
+    /// The latency that the user asked for; `None` if there is no such need.
+    pub latency_need: Option<LatencyNeed>,
     /// How device times were measured: `timestamps` of the device's clock, `fenced` wall time, or `cpu` if no device
     /// was used.
     pub timing: &'static str,
@@ -84,6 +86,21 @@ pub struct TimeStats {
     pub p50: Option<f64>,
     pub p99: Option<f64>,
     pub max: Option<f64>,
+}
+
+/// A latency need, what the plan predicted, and what the run measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LatencyNeed {
+    pub asked_ms: f64,
+    pub predicted_ms: f64,
+    /// Median of the frames that arrived; `None` if no frame arrived.
+    pub p50_ms: Option<f64>,
+}
+
+impl LatencyNeed {
+    pub fn is_missed(&self) -> bool {
+        self.p50_ms.is_some_and(|p50_ms| p50_ms > self.asked_ms)
+    }
 }
 
 /// Device times in milliseconds; `None` if nothing was measured.
@@ -349,6 +366,11 @@ impl Report {
             return Err(NotOnDevice::Lost { losses: device_losses, frames: self.dropped.device_lost });
         }
         if gpu_frames == 0 || self.placement.graphs_off_device > 0 { Err(NotOnDevice::NoFrame) } else { Ok(()) }
+    }
+
+    /// The unit that takes longest per frame; `None` if no time was measured.
+    pub fn slowest_unit(&self) -> Option<&UnitTime> {
+        self.units.iter().max_by(|one, two| one.mean_us.total_cmp(&two.mean_us))
     }
 
     /// The handlers between sources and sinks that ran on the CPU, as planned or after a device loss.

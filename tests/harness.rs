@@ -303,7 +303,7 @@ fn a_mistake_is_answered_with_what_there_is() {
     let asked = rig.push("video", &[]).expect_err("there is no such input").to_string();
     assert_eq!(asked, "`video` does not name exactly one open input of the rig; open inputs: mix0.a, mix0.b");
     let short = rig.push("a", &[0; 5]).expect_err("not a frame").to_string();
-    assert_eq!(short, "mix0.a: 5 bytes were pushed, but a frame of 64x48 in rgba8 has 12288 bytes");
+    assert_eq!(short, "mix0.a: 5 bytes were pushed, but a frame of rgba8 64x48 has 12288 bytes");
     let gpu = Harness::of("probe", registry()).on(Space::Gpu).device(device()).build();
     assert!(matches!(gpu, Err(HarnessError::NotThere { .. })));
     assert!(matches!(built("upload"), Err(HarnessError::Pipeline(_))), "a transfer needs a device");

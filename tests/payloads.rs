@@ -187,13 +187,13 @@ fn each_frame_is_marked_with_what_was_found_in_it() {
 
 #[test]
 fn data_of_a_larger_picture_comes_down_alone() {
-    let text = "pattern kind=gradient size=256x128 frames=40 name=p ! null; p. ! crop size=16x8 ! find ! app name=out";
+    let text = "pattern kind=gradient size=256x128 frames=400 name=p ! null; p. ! crop size=16x8 ! find ! app name=out";
     let running = built(text, RunOptions::new().only(Space::Gpu)).spawn().unwrap();
     let kinds: Vec<_> = running.output("out").unwrap().iter().map(|frame| frame.unwrap().data().unwrap()).collect();
     let report = running.wait().unwrap();
-    assert_eq!((kinds.len(), &kinds[0]), (40, &DataRows::Nothing));
-    assert_eq!((report.counters.uploads, report.counters.downloads), (0, 40));
-    assert_eq!(report.counters.transfer_bytes, 40 * u64::from(ROOM));
+    assert_eq!((kinds.len(), &kinds[0]), (400, &DataRows::Nothing));
+    assert_eq!((report.counters.uploads, report.counters.downloads), (0, 400));
+    assert_eq!(report.counters.transfer_bytes, 400 * u64::from(ROOM));
     let steady = report.steady;
     assert_eq!((steady.submits, steady.gpu_allocs, steady.heap_allocs), (1.0, 0.0, Some(0.0)));
 }

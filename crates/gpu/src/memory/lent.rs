@@ -92,7 +92,7 @@ impl<T> Pooled<T> {
         self.slot.note.store(note, Ordering::Relaxed);
     }
 
-    /// The number that [`Lent::note`] stored last.
+    /// The number that `note` stored last.
     pub fn noted(&self) -> u64 {
         self.slot.note.load(Ordering::Relaxed)
     }

@@ -15,7 +15,7 @@ use vramp::verify::{Options, verify};
 
 use crate::shared::device;
 
-/// What `find` writes into the pictures that it receives: the f32 values of one detection, as bytes of pixels.
+/// A picture whose bytes are the f32 values of one detection, as `find` reads them.
 fn picture(class: u32) -> Vec<u8> {
     let values = [1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.5, class as f32];
     let mut bytes: Vec<u8> = values.iter().flat_map(|value: &f32| value.to_le_bytes()).collect();
@@ -101,7 +101,7 @@ impl FrameHandler for Mark {
     }
 }
 
-/// Adds up the rows of a tensor, or makes a tensor of a picture.
+/// Passes a picture on as a tensor.
 static SPREAD: Entry = Entry {
     name: "spread",
     about: "a picture as a tensor of its bytes",

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use half::f16;
 use vramp_plan::{DType, Format, Size};
 use vramp_runtime::{FrameContent, NoteValue, Picture};
 
@@ -171,22 +172,10 @@ fn numbers(bytes: &[u8], dtype: DType) -> Vec<f64> {
         DType::F32 => four().map(|four| f64::from(f32::from_le_bytes(*four))).collect(),
         DType::I32 => four().map(|four| f64::from(i32::from_le_bytes(*four))).collect(),
         DType::U32 => four().map(|four| f64::from(u32::from_le_bytes(*four))).collect(),
-        DType::F16 => bytes.as_chunks::<2>().0.iter().map(|two| half(u16::from_le_bytes(*two))).collect(),
+        DType::F16 => bytes.as_chunks::<2>().0.iter().map(|two| f16::from_le_bytes(*two).to_f64()).collect(),
         DType::U8 => bytes.iter().map(|byte| f64::from(*byte)).collect(),
         DType::I8 => bytes.iter().map(|byte| f64::from(byte.cast_signed())).collect(),
     }
-}
-
-/// The value of a 16-bit float.
-fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
-    let size = match exponent {
-        0 => fraction * 2.0_f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1.0 + fraction / 1024.0) * 2.0_f64.powi(exponent - 15),
-    };
-    if bits >> 15 == 1 { -size } else { size }
 }
 
 fn pixels(expected: &Caught, found: &Caught, size: Size, levels: u8) -> Option<Mismatch> {

@@ -47,12 +47,13 @@ pub use vramp_pipeline::{
 /// The types that most programs need: pipelines, options, and the handler API.
 pub mod prelude {
     pub use vramp_handlers::app::{AppInput, AppOutput, LentFrame, PullError, PulledFrame, PushError, Wait};
+    pub use vramp_handlers::{TensorHandler, tensors};
     #[cfg(not(target_arch = "wasm32"))]
     pub use vramp_pipeline::{Controls, Error, Pipeline, PipelineBuilder, Running, SetError, Step};
     pub use vramp_plan::catalog::{Entry, KernelRule, Probed, Setting};
     pub use vramp_plan::{Format, Graph, HandlerSpec, OnLoss, Plan, Policy, Profile, Rate, RunOptions, Size, Space};
     pub use vramp_runtime::{
         Call, Flow, Frame, FrameHandler, HandlerError, Kind, ParamWriter, Part, PixelHandler, PixelInfo, Registry,
-        Report, Setup,
+        Report, Setup, StartContext,
     };
 }

@@ -26,6 +26,7 @@ mod readme;
 mod recovery;
 mod replace_graph;
 mod running;
+mod services;
 mod shipped;
 mod snapshot;
 mod soak;

@@ -64,7 +64,7 @@ impl FrameHandler for Find {
         Ok(Flow::Produced)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }
@@ -96,7 +96,7 @@ impl FrameHandler for Mark {
         Ok(Flow::Produced)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }
@@ -130,7 +130,7 @@ impl FrameHandler for Spread {
         Ok(Flow::Produced)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }

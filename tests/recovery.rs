@@ -14,7 +14,7 @@ use vramp::runtime::engine::{Engine, EngineParts};
 use vramp::runtime::observe::GoesOn;
 use vramp::runtime::{
     Call, DeviceError, Flow, FrameHandler, HandlerError, Registry, Report, RunError, RunEvent, RunOutcome, Setup,
-    Trouble, Worker,
+    StartContext, Trouble, Worker,
 };
 use vramp::{Pipeline, machine};
 
@@ -36,7 +36,7 @@ impl<F: FnMut(&mut Call<'_>) -> Result<Flow, HandlerError> + Send> FrameHandler 
         (self.0)(call)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         self.1
     }
 }

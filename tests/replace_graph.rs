@@ -45,7 +45,7 @@ struct Tally {
 }
 
 impl FrameHandler for Tally {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         assert!(!std::mem::replace(&mut self.started, true), "a handler is started once");
         Ok(())
     }
@@ -319,7 +319,7 @@ impl FrameHandler for GateSink {
 struct Herald(Sender<()>);
 
 impl FrameHandler for Herald {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.0.send(()).map_err(|_| HandlerError::failed("the test has ended"))
     }
 

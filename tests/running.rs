@@ -10,7 +10,8 @@ use vramp::Pipeline;
 use vramp::plan::catalog::{Entry, Family, Work};
 use vramp::plan::{RunOptions, Space};
 use vramp::runtime::{
-    Call, Flow, FrameHandler, HandlerError, PartialFile, Registry, Report, RunEvent, RunOutcome, Setup, Stopper, Worker,
+    Call, Flow, FrameHandler, HandlerError, PartialFile, Registry, Report, RunEvent, RunOutcome, Setup, StartContext,
+    Stopper, Worker,
 };
 
 const OWN: Entry = Entry { family: Family::Control, spaces: &[Space::Cpu], work: Work::NONE, ..Entry::CONTROL };
@@ -29,7 +30,7 @@ struct Life<F> {
 }
 
 impl<F: FnMut(&mut Call<'_>) + Send> FrameHandler for Life<F> {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.starts.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

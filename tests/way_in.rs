@@ -221,7 +221,7 @@ impl Weak {
 }
 
 impl FrameHandler for Weak {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.starts.fetch_add(1, Relaxed);
         if self.at_start { Err(HandlerError::failed("at its start")) } else { Ok(()) }
     }

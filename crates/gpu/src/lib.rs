@@ -59,8 +59,8 @@ pub use device::{
 pub use health::{DeviceEvent, Lost};
 pub use kernel::DeviceKernel;
 pub use memory::{
-    LendError, Pool, PoolEntry, PoolRules, Pooled, Resource, ResourceState, SIZE_CLASS_BYTES, StagingRing, Statistics,
-    SubmissionProgress, Tag,
+    KEEP_UNPLANNED, LendError, Pool, PoolEntry, PoolRules, Pooled, Resource, ResourceState, SIZE_CLASS_BYTES,
+    StagingRing, Statistics, SubmissionProgress, Tag,
 };
 pub use pipelines::CompileError;
 pub use player::{PlayError, Played, Player, PlayerBuilder};

@@ -2,7 +2,8 @@
 //! file per handler.
 //!
 //! [`registry`] returns all handlers. The crate also probes the headers of sources for the planner, without decoding
-//! pixels ([`probe`]), and checks that a run does not overwrite its own files ([`files`]).
+//! pixels ([`probe`]), and checks that a run does not overwrite its own files ([`files`]). A handler that computes with
+//! tensors implements [`TensorHandler`].
 
 pub mod app;
 pub mod control;
@@ -18,11 +19,13 @@ mod letters;
 mod orientation;
 mod patient;
 mod picture_file;
+mod tensor_handler;
 mod unhurried;
 mod visible;
 
 use vramp_runtime::{Kind, Registry};
 
+pub use tensor_handler::{TensorFrames, TensorHandler, tensors};
 pub use unhurried::Unhurried;
 
 /// All built-in handlers. The planner inserts `convert` where formats differ.

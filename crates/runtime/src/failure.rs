@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use vramp_plan::OnError;
+use vramp_plan::{Content, OnError};
 
 use crate::handler::HandlerError;
 use crate::link::ring::DropReason;
@@ -32,6 +32,17 @@ impl HandlerFailure {
 pub struct NodeMember {
     pub name: String,
     pub on_error: OnError,
+    /// Content by input port; `None` for an unlinked port.
+    pub inputs: Vec<Option<Content>>,
+    /// Content by output port; `None` for an unlinked port.
+    pub outputs: Vec<Option<Content>>,
+}
+
+impl NodeMember {
+    /// A member whose ports are not known.
+    pub(crate) fn named(name: impl Into<String>) -> NodeMember {
+        NodeMember { name: name.into(), on_error: OnError::default(), inputs: Vec::new(), outputs: Vec::new() }
+    }
 }
 
 /// Calls a handler, its maker or its probe. A panic becomes that handler's error.

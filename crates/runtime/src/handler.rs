@@ -26,6 +26,7 @@ use crate::lane::context::LaneContext;
 use crate::memory::no_memory::NoMemory;
 use crate::memory::shortage::OutOfMemory;
 use crate::registry::Setup;
+use crate::services::{Services, StartContext};
 use crate::waker::Waker;
 
 /// The outcome of a call.
@@ -179,8 +180,10 @@ pub struct PartialFile {
 
 /// A handler of whole frames.
 pub trait FrameHandler: Send {
-    /// Called once before the first frame, on the handler's lane.
-    fn start(&mut self) -> Result<(), HandlerError> {
+    /// Called once before the first frame, on the handler's lane. `context` tells where the handler runs and what was
+    /// negotiated for its ports, and offers services that the handler may keep.
+    fn start(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        let _ = context;
         Ok(())
     }
 
@@ -191,7 +194,8 @@ pub trait FrameHandler: Send {
     /// so the runtime reserves the source's memory before the call.
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError>;
 
-    /// Called once after the last frame, unless `stop_early` is called instead. Files are finished here.
+    /// Called once after the last frame, unless `stop_early` is called instead. Files are finished here. The runtime
+    /// then drops the handler, and with it all memory that the handler holds.
     fn stop(&mut self) -> Result<(), HandlerError> {
         Ok(())
     }
@@ -238,8 +242,8 @@ pub trait FrameHandler: Send {
     /// Replaces members, if the handler is a fused unit. Returns whether the kernels were replaced too.
     #[doc(hidden)]
     #[cfg(not(target_arch = "wasm32"))]
-    fn swap(&mut self, swap: &mut UnitSwap, device: Option<&vramp_gpu::Device>) -> Result<bool, HandlerError> {
-        let _ = (swap, device);
+    fn swap(&mut self, swap: &mut UnitSwap, context: &StartContext<'_>) -> Result<bool, HandlerError> {
+        let _ = (swap, context);
         Err(HandlerError::failed("it has no members to replace"))
     }
 
@@ -250,14 +254,17 @@ pub trait FrameHandler: Send {
     }
 
     /// Called when the device is lost: later frames are on the host. Returns true if the handler can continue with
-    /// frames on the host; otherwise the run ends. Called only on handlers that offer the GPU.
-    fn leave_device(&mut self) -> bool {
+    /// frames on the host; otherwise the run ends. Called only on handlers that offer the GPU. Services that the handler
+    /// keeps have moved to the host.
+    fn leave_device(&mut self, context: &mut StartContext<'_>) -> bool {
+        let _ = context;
         false
     }
 
-    /// Switches to another device. Everything the handler kept on the old device is gone.
-    fn enter_device(&mut self, device: &vramp_gpu::Device) -> Result<(), HandlerError> {
-        let _ = device;
+    /// Switches to another device. Everything the handler has allocated on the old device is gone; services that the
+    /// handler keeps have moved to the new device. A handler that only prepares resources in `start` calls `start` again.
+    fn enter_device(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        let _ = context;
         Ok(())
     }
 
@@ -317,6 +324,8 @@ pub struct Call<'a> {
     /// The time that a source has given its frame.
     pub(crate) stamped_ns: Option<i64>,
     pub(crate) notes: &'a mut NewNotes,
+    /// The services that the handler has kept.
+    pub(crate) services: Option<&'a Services>,
 }
 
 impl Call<'_> {
@@ -335,6 +344,11 @@ impl Call<'_> {
     /// (the built-in readers do so every 50 ms). A run waits one second for such a source and then abandons its thread.
     pub fn is_ending(&self) -> bool {
         self.context.is_ending()
+    }
+
+    /// The index of the lead input, whose frame gives the output its number and time.
+    pub fn lead_port(&self) -> usize {
+        self.lead
     }
 
     /// The frame at an input. At the lead it is the frame of this call; at any other input, the newest frame up to the
@@ -377,14 +391,12 @@ impl Call<'_> {
     /// Appends a recording to the submit of this frame. Fails if frames are on the host, and if the recording contains
     /// downloads, because no node would receive the downloaded bytes.
     pub fn record(&mut self, recording: &mut vramp_gpu::Recording) -> Result<(), HandlerError> {
-        let Some(device_context) = self.context.device_context() else {
-            return Err(HandlerError::failed("there is no device to record for: frames are on the host"));
-        };
-        if recording.downloads() > 0 {
-            return Err(HandlerError::failed(
-                "the recording contains downloads; leave them to the pipeline (`download`)",
-            ));
+        check_recording(recording)?;
+        // Values that this call has requested are uploaded before the work that reads them.
+        if let Some(services) = self.services {
+            services.play_queued(self.context);
         }
+        let Some(device_context) = self.context.device_context() else { return Err(no_device()) };
         device_context.recording.append(recording, crate::lane::context::UploadSource::Bytes);
         Ok(())
     }
@@ -400,6 +412,18 @@ impl Call<'_> {
     pub fn send(&mut self, port: usize, frame: Frame) {
         self.outputs[port] = Some(frame);
     }
+}
+
+/// Refuses a recording whose results no node would receive.
+pub(crate) fn check_recording(recording: &vramp_gpu::Recording) -> Result<(), HandlerError> {
+    match recording.downloads() {
+        0 => Ok(()),
+        _ => Err(HandlerError::failed("the recording contains downloads; leave them to the pipeline (`download`)")),
+    }
+}
+
+pub(crate) fn no_device() -> HandlerError {
+    HandlerError::failed("there is no device to record for: frames are on the host")
 }
 
 /// A kernel of a pixel handler.
@@ -458,8 +482,9 @@ pub trait PixelHandler: Send {
         Yuv { siting: given.siting, ..Yuv::default() }
     }
 
-    /// Called once before the first frame.
-    fn start(&mut self) -> Result<(), HandlerError> {
+    /// Called once before the first frame, as [`FrameHandler::start`].
+    fn start(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        let _ = context;
         Ok(())
     }
 

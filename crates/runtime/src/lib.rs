@@ -25,6 +25,7 @@ mod memory;
 mod node;
 pub mod observe;
 mod registry;
+mod services;
 mod waker;
 
 pub use clock::Clock;
@@ -48,6 +49,7 @@ pub use observe::monitor::{RunEvent, RunProgress};
 pub use observe::report::Report;
 pub use observe::trace::Trace;
 pub use registry::{IntoWorker, Kind, Make, Registry, Setup, Worker};
+pub use services::{HandlerPool, KeptValues, StartContext, WorkQueue};
 pub use waker::{Driven, Waker};
 
 /// Parts of the engine for this workspace's own tests and benchmarks. Anything here may change at any time.

@@ -139,24 +139,35 @@ impl Device {
 
     /// Lends a buffer of at least this size, with undefined content.
     pub fn lend(&self, bytes: u64, owner: &Arc<str>) -> Result<Buffer, LendError<BufferError>> {
-        match self.try_lend(bytes, owner) {
+        self.lend_patiently(bytes, owner, true)
+    }
+
+    /// As [`Device::lend`], for memory that the plan of a pipeline does not foresee ([`Pool::lend_unplanned`]).
+    pub fn lend_unplanned(&self, bytes: u64, owner: &Arc<str>) -> Result<Buffer, LendError<BufferError>> {
+        self.lend_patiently(bytes, owner, false)
+    }
+
+    fn lend_patiently(&self, bytes: u64, owner: &Arc<str>, is_planned: bool) -> Result<Buffer, LendError<BufferError>> {
+        match self.try_lend(bytes, owner, is_planned) {
             Err(LendError::NotMade { problem: BufferError::OutOfMemory, .. }) => {
                 // Free the pool's unused buffers and try again.
                 self.inner.pool.trim_to(0);
-                self.try_lend(bytes, owner)
+                self.try_lend(bytes, owner, is_planned)
             }
             answer => answer,
         }
     }
 
-    fn try_lend(&self, bytes: u64, owner: &Arc<str>) -> Result<Buffer, LendError<BufferError>> {
+    fn try_lend(&self, bytes: u64, owner: &Arc<str>, is_planned: bool) -> Result<Buffer, LendError<BufferError>> {
         let DeviceInner { calls, id, maps_directly, .. } = &*self.inner;
         let most_bytes = self.most_bytes();
         if bytes > most_bytes {
             let (owner, problem) = (Arc::clone(owner), BufferError::TooBig { most_bytes });
             return Err(LendError::NotMade { owner, needed_bytes: bytes, problem });
         }
-        self.inner.pool.lend(bytes, owner, |bytes| DeviceMemory::make(calls, *id, bytes, *maps_directly))
+        let make = |bytes| DeviceMemory::make(calls, *id, bytes, *maps_directly);
+        let pool = &self.inner.pool;
+        if is_planned { pool.lend(bytes, owner, make) } else { pool.lend_unplanned(bytes, owner, make) }
     }
 
     /// Adopts a buffer that the caller created on this device (with [`Device::raw`]). The pool's ledger lists the

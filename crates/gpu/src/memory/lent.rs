@@ -52,6 +52,11 @@ pub(super) struct PoolSlot<T> {
 }
 
 impl<T> Pooled<T> {
+    /// The seat in the pool.
+    pub(super) fn seat(&self) -> usize {
+        self.slot.seat
+    }
+
     /// The first handle of a lending. The pool has already removed the slot from its free slots.
     pub(super) fn first(slot: Arc<PoolSlot<T>>, generation: u64, bytes: u64) -> Self {
         slot.note.store(0, Ordering::Relaxed);

@@ -10,7 +10,7 @@ mod ring;
 
 pub use holding::{PoolEntry, ResourceState, Statistics};
 pub use lent::{Pooled, Resource, Tag};
-pub use pool::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
+pub use pool::{KEEP_UNPLANNED, LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
 pub use progress::SubmissionProgress;
 pub(crate) use progress::SubmissionTimes;
 pub use ring::StagingRing;

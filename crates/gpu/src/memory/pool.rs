@@ -44,6 +44,9 @@ impl PoolRules {
     }
 }
 
+/// Of each size, the maximum number of free resources that were lent last for something that the plan does not foresee.
+pub const KEEP_UNPLANNED: usize = 10;
+
 /// Why nothing was lent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LendError<E> {
@@ -128,6 +131,24 @@ impl<T> Pool<T> {
                 Err(LendError::NotMade { owner: Arc::clone(owner), needed_bytes: class, problem })
             }
         }
+    }
+
+    /// As [`Pool::lend`], for a loan that the plan does not foresee. The aim then covers the planned memory and
+    /// everything that is lent at the same time. Of each size, at most [`KEEP_UNPLANNED`] such resources stay free.
+    pub fn lend_unplanned<E>(
+        &self,
+        bytes: u64,
+        owner: &Arc<str>,
+        make: impl FnOnce(u64) -> Result<T, E>,
+    ) -> Result<Pooled<T>, LendError<E>> {
+        {
+            let mut state = lock(&self.state);
+            let held_bytes = state.held_bytes().saturating_sub(state.pooled_bytes);
+            state.allowed_bytes = state.allowed_bytes.max(held_bytes.saturating_add(bytes));
+        }
+        let lent = self.lend(bytes, owner, make)?;
+        lock(&self.state).seat_mut(lent.seat()).is_unplanned = true;
+        Ok(lent)
     }
 
     /// Adopts a resource that the caller created. The ledger lists the resource, but the budget does not count the
@@ -251,6 +272,8 @@ struct Seat<T> {
     returned: u64,
     /// Created by the caller: dropped with its last handle, never lent again.
     is_adopted: bool,
+    /// Lent last for something that the plan does not foresee.
+    is_unplanned: bool,
 }
 
 impl<T> PoolState<T> {
@@ -307,6 +330,7 @@ impl<T> PoolState<T> {
         seat.owner = Arc::clone(owner);
         seat.since_frame = frame;
         seat.generation += 1;
+        seat.is_unplanned = false;
         Some(Pooled::first(Arc::clone(&seat.slot), seat.generation, bytes))
     }
 
@@ -390,6 +414,7 @@ impl<T> PoolState<T> {
             generation: 1,
             returned: 0,
             is_adopted,
+            is_unplanned: false,
         });
         seat
     }
@@ -441,14 +466,30 @@ impl<T> PoolState<T> {
         let seat = self.seat_mut(at);
         seat.place = ResourceState::Pooled;
         seat.returned = returned;
-        let class = seat.class;
+        let (class, is_unplanned) = (seat.class, seat.is_unplanned);
         let stack = self.pooled.entry(class).or_default();
         stack.push_back(at);
         self.pooled_bytes += class;
         if stack.len() > self.rules.keep_each {
             self.drop_oldest(class, dropped);
         }
+        if is_unplanned {
+            self.keep_few_unplanned(class, dropped);
+        }
         self.trim_while(|state| state.pooled_bytes > state.rules.keep_bytes, dropped);
+    }
+
+    /// Drops a free resource of this size if there are too many that the plan does not foresee.
+    fn keep_few_unplanned(&mut self, class: u64, dropped: &mut Vec<DroppedSlot<T>>) {
+        let Some(stack) = self.pooled.get(&class) else { return };
+        let is_unplanned = |at: &usize| self.seats[*at].as_ref().is_some_and(|seat| seat.is_unplanned);
+        let mut unplanned = stack.iter().enumerate().filter(|(_, at)| is_unplanned(at)).map(|(place, _)| place);
+        let oldest = unplanned.next();
+        if unplanned.count() >= KEEP_UNPLANNED
+            && let Some(place) = oldest
+        {
+            self.drop_at(class, place, dropped);
+        }
     }
 
     /// Drops the longest unused resources while `too_much` holds.
@@ -463,8 +504,13 @@ impl<T> PoolState<T> {
     }
 
     fn drop_oldest(&mut self, class: u64, dropped: &mut Vec<DroppedSlot<T>>) {
+        self.drop_at(class, 0, dropped);
+    }
+
+    /// Drops the free resource at this place in the stack of its size.
+    fn drop_at(&mut self, class: u64, place: usize, dropped: &mut Vec<DroppedSlot<T>>) {
         let Some(stack) = self.pooled.get_mut(&class) else { return };
-        let Some(at) = stack.pop_front() else { return };
+        let Some(at) = stack.remove(place) else { return };
         if stack.is_empty() {
             self.pooled.remove(&class);
         }

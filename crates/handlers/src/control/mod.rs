@@ -5,7 +5,7 @@ pub mod every;
 pub mod identity;
 pub mod probe;
 
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Kind, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Kind, Setup, StartContext, Worker};
 
 /// Every handler of this family.
 pub(crate) fn kinds() -> Vec<Kind> {
@@ -27,7 +27,7 @@ impl FrameHandler for PassOn {
         Ok(pass_on(call))
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }

@@ -14,7 +14,8 @@ use vramp_plan::catalog::{
 };
 use vramp_plan::{Content, Format, Size};
 use vramp_runtime::{
-    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker, Yuv, YuvMatrix,
+    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, StartContext, Worker,
+    Yuv, YuvMatrix,
 };
 
 use crate::control::pass_on;
@@ -97,7 +98,7 @@ impl FrameHandler for SameFormat {
         Ok(pass_on(call))
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }

@@ -5,10 +5,9 @@
 
 use std::collections::VecDeque;
 
-use vramp_gpu::Device;
 use vramp_plan::catalog::{Entry, Frames, Input, Setting, Work};
 use vramp_plan::{Format, Space};
-use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Setup, Waker, Worker};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Setup, StartContext, Waker, Worker};
 
 use crate::app::{AppOutput, OutputEnd};
 
@@ -83,12 +82,12 @@ impl FrameHandler for AppSink {
         Ok(())
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         self.pending.clear();
         true
     }
 
-    fn enter_device(&mut self, _: &Device) -> Result<(), HandlerError> {
+    fn enter_device(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.pending.clear();
         Ok(())
     }

@@ -6,7 +6,7 @@
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder};
 use vramp_plan::catalog::{Class, Entry, Input, PathUse, PortMedia, Setting, Units, Work};
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, StartContext, Worker, foreign};
 
 use super::pictures::{Encoded, Pictures};
 
@@ -56,7 +56,7 @@ enum JpegError {
 }
 
 impl FrameHandler for Jpeg {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.state.pictures.start().map_err(HandlerError::failed)
     }
 

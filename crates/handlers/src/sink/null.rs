@@ -4,7 +4,7 @@
 
 use vramp_plan::Space;
 use vramp_plan::catalog::{Entry, Input, Work};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, StartContext, Worker};
 
 pub static ENTRY: Entry = Entry {
     name: "null",
@@ -26,7 +26,7 @@ impl FrameHandler for Null {
         Ok(Flow::Produced)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
 use vramp_plan::Size;
 use vramp_plan::catalog::{Class, Entry, PathUse, Setting, Units, Work};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, Worker, foreign};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, NoMemory, Setup, StartContext, Worker, foreign};
 
 use super::pictures::{Encoded, Pictures};
 
@@ -41,7 +41,7 @@ struct State {
 }
 
 impl FrameHandler for Png {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.state.pictures.start().map_err(HandlerError::failed)
     }
 

@@ -3,7 +3,7 @@
 //! A file has its final name only once the stream has ended; the file then holds whole frames, even after an error.
 
 use vramp_plan::catalog::{Entry, Input, PathUse, Setting};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, PartialFile, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, PartialFile, Setup, StartContext, Worker};
 
 use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
@@ -34,7 +34,7 @@ struct State {
 }
 
 impl FrameHandler for RawSink {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         let path = &self.settings.path;
         self.state.writer = Some(FrameWriter::new(path, outlet::open(path).map_err(HandlerError::failed)?));
         Ok(())

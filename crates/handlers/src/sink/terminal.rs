@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use vramp_plan::Size;
 use vramp_plan::catalog::Entry;
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, StartContext, Worker};
 
 use crate::Unhurried;
 use blocks::{Blocks, Colours};
@@ -89,7 +89,7 @@ struct State {
 }
 
 impl FrameHandler for Terminal {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         if !io::stdout().is_terminal() {
             return Err(HandlerError::failed(TerminalError::NoTerminal));
         }

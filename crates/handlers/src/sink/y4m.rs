@@ -7,7 +7,9 @@
 
 use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
 use vramp_plan::{Format, Interlacing, Rate, StreamTags};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Meta, PartialFile, Setup, Worker, YuvMatrix};
+use vramp_runtime::{
+    Call, Flow, FrameHandler, HandlerError, Meta, PartialFile, Setup, StartContext, Worker, YuvMatrix,
+};
 
 use super::frame_writer::{FrameWriter, PARTIAL, replaces};
 use super::outlet;
@@ -46,7 +48,7 @@ struct State {
 }
 
 impl FrameHandler for Y4mSink {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         let path = &self.settings.path;
         self.state.writer = Some(FrameWriter::new(path, outlet::open(path).map_err(HandlerError::failed)?));
         Ok(())

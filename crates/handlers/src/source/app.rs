@@ -3,10 +3,9 @@
 //! The handler never waits: while nothing is queued, its node is not called. With `live=true` the input drops its
 //! oldest frame instead of letting the program wait, and frames have the times of their arrival.
 
-use vramp_gpu::Device;
 use vramp_plan::catalog::{Entry, FormatRule, Frames, Output, PortMedia, RateRule, Setting, SizeRule, When, Work};
 use vramp_plan::{Format, Space};
-use vramp_runtime::{Call, Flow, FrameContent, FrameHandler, HandlerError, Meta, Setup, Waker, Worker};
+use vramp_runtime::{Call, Flow, FrameContent, FrameHandler, HandlerError, Meta, Setup, StartContext, Waker, Worker};
 
 use crate::app::{AppInput, InputEnd, Taken};
 
@@ -72,13 +71,13 @@ impl FrameHandler for AppSource {
         Ok(())
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         self.end.enter_device(None);
         true
     }
 
-    fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
-        self.end.enter_device(Some(device));
+    fn enter_device(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        self.end.enter_device(context.device());
         Ok(())
     }
 

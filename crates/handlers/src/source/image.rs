@@ -11,7 +11,7 @@ use image::ImageFormat;
 use vramp_files::open_regular;
 use vramp_plan::catalog::{Class, Entry, Output, PathUse, RateRule, Setting, SizeRule, Units, Work};
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, Worker};
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, NoMemory, Setup, StartContext, Worker};
 
 use crate::files::{ListError, matching};
 use crate::picture_file::{self, Gif, PictureError, StillDecoder, kind};
@@ -82,7 +82,7 @@ enum FilesError {
 }
 
 impl FrameHandler for Image {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.state = State { files: files(&self.settings.path).map_err(HandlerError::failed)?, ..State::default() };
         Ok(())
     }

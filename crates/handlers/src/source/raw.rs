@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 
 use vramp_plan::catalog::{Entry, FormatRule, Output, PathUse, RateRule, Setting, SizeRule};
 use vramp_plan::{Format, Size};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker, Yuv};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, StartContext, Worker, Yuv};
 
 use super::frame_reader::{ByteSource, FrameReader, Lead};
 
@@ -46,7 +46,7 @@ struct State {
 }
 
 impl FrameHandler for RawSource {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         let Settings { path, size, format } = &self.settings;
         if path == "-" && io::stdin().is_terminal() {
             return Err(HandlerError::failed(format!(

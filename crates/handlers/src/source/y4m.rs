@@ -5,7 +5,7 @@
 
 use vramp_plan::catalog::{Entry, FormatRule, Output, PathUse, PortMedia, RateRule, Setting, SettingValues, SizeRule};
 use vramp_plan::{Content, Format, Size, StreamTags};
-use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, Worker};
+use vramp_runtime::{Call, Flow, FrameHandler, HandlerError, Setup, StartContext, Worker};
 
 use super::frame_reader::{ByteSource, FrameReader, Lead};
 use crate::probe::{self, first_line, standard_input_header, yuv_of};
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl FrameHandler for Y4mSource {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, _: &mut StartContext<'_>) -> Result<(), HandlerError> {
         let Settings { given, path, planned, tags } = &self.settings;
         // The probe remembers the header of standard input, and reads the header of a file again.
         let probed = probe::y4m(given).map_err(|error| HandlerError::failed(error.to_string()))?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::handler::{Call, DeviceError, Flow, FrameHandler, HandlerError};
 use crate::lane::context::LaneRequest;
+use crate::services::StartContext;
 
 /// Moves frames from the host to the device, in the device lane.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl FrameHandler for Upload {
         Ok(Flow::Produced)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }
@@ -60,7 +61,7 @@ impl FrameHandler for Download {
         Ok(Flow::Produced)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }
@@ -76,7 +77,7 @@ impl FrameHandler for PassThrough {
         Ok(Flow::Produced)
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
 }

@@ -51,7 +51,8 @@ impl Planned<'_> {
 
     fn member(&self) -> NodeMember {
         let on_error = self.written.map_or(OnError::default(), |written| written.on_error);
-        NodeMember { name: self.handler.name.clone(), on_error }
+        let (inputs, outputs) = (self.inputs.clone(), self.outputs.clone());
+        NodeMember { name: self.handler.name.clone(), on_error, inputs, outputs }
     }
 }
 

@@ -160,7 +160,7 @@ impl Engine {
                 && node.is_plain()
                 && let Some(handler) = kept.handlers.remove(node.first_name())
             {
-                node.put_handler(handler);
+                node.put_handler(handler, &self.watched.pool);
                 taken += 1;
             }
             node.put_inputs(&mut kept.inputs);
@@ -179,7 +179,6 @@ impl Engine {
     /// Starts the handlers that the engine will not take over, on this thread.
     pub fn start_new(&mut self, same: &[String]) -> Result<(), HandlerFailure> {
         let is_kept = |node: &Node| node.is_plain() && same.iter().any(|name| name == node.first_name());
-        let mut nodes = self.lanes.iter_mut().flat_map(Lane::nodes_mut).filter(|node| !is_kept(node));
-        nodes.try_for_each(Node::start)
+        self.lanes.iter_mut().try_for_each(|lane| lane.start_some(|node| !is_kept(node)))
     }
 }

@@ -139,6 +139,8 @@ struct FramePoolState {
     shelves: BTreeMap<usize, Arc<SizeShelf>>,
     /// Above this many bytes, free memory is released before more is allocated.
     aim_bytes: Option<u64>,
+    /// Added to the target, for loans that the plan does not foresee.
+    unplanned_bytes: u64,
     peak_bytes: u64,
     hits: u64,
     misses: u64,
@@ -242,6 +244,17 @@ impl FramePool {
     /// Lends memory for a frame. The frame's bytes are undefined.
     pub fn lend(&self, meta: Meta) -> Result<Frame, PoolError> {
         self.lend_leaving(meta, 0)
+    }
+
+    /// As [`FramePool::lend`], for a loan that the plan does not foresee. The target then covers the planned memory and
+    /// everything that is lent at the same time.
+    pub(crate) fn lend_unplanned(&self, meta: Meta) -> Result<Frame, PoolError> {
+        let lent = self.shared.counts.lent_bytes.load(Ordering::Relaxed).saturating_add(meta.bytes());
+        {
+            let mut inner = self.lock();
+            inner.unplanned_bytes = inner.unplanned_bytes.max(lent);
+        }
+        self.lend(meta)
     }
 
     /// As [`FramePool::lend`], but only if this many bytes can still be lent afterwards.
@@ -413,7 +426,7 @@ impl FramePool {
     fn make_room(&self, inner: &FramePoolState, needed: u64) -> Result<(), PoolError> {
         let budget = self.shared.budget_bytes;
         let made = || self.shared.counts.made_bytes.load(Ordering::Relaxed);
-        let aim = inner.aim_bytes.map_or(budget, |aim| aim.min(budget));
+        let aim = inner.aim_bytes.map_or(budget, |aim| aim.saturating_add(inner.unplanned_bytes).min(budget));
         while made().saturating_add(needed) > aim {
             let unused = inner.shelves.values().filter(|shelf| !shelf.rows().free.is_empty());
             match unused.min_by_key(|shelf| shelf.last_used.load(Ordering::Relaxed)) {

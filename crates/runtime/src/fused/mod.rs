@@ -22,12 +22,13 @@ pub(crate) mod swap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use vramp_gpu::Device;
 use vramp_kernels::{FrameParams, ParamLayout, Recipe, RowProgram, RowScratch};
 use vramp_plan::{Rate, Shader, Size, Variant, Variants};
 
 use crate::frame::{Frame, Yuv};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, ParamPlace, Part, PixelHandler};
+
+use crate::services::StartContext;
 
 use on_device::DeviceKernels;
 use params::ParamProgress;
@@ -168,11 +169,11 @@ impl FusedUnit {
 }
 
 impl FrameHandler for FusedUnit {
-    fn start(&mut self) -> Result<(), HandlerError> {
+    fn start(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
         for (at, member) in self.members.iter_mut().enumerate() {
             // Set before the call, in case the member panics.
             self.failed = Some(at);
-            member.handler.start()?;
+            member.handler.start(&mut context.member(at))?;
         }
         self.failed = None;
         Ok(())
@@ -199,7 +200,7 @@ impl FrameHandler for FusedUnit {
         Ok(())
     }
 
-    fn leave_device(&mut self) -> bool {
+    fn leave_device(&mut self, context: &mut StartContext<'_>) -> bool {
         self.kernels = None;
         self.nothing.clear();
         let mut twins = self.recipe.has_twin();
@@ -207,22 +208,24 @@ impl FrameHandler for FusedUnit {
         {
             self.resumed = None;
             for stage in &mut self.later {
-                twins &= stage.leave_device();
+                twins &= stage.leave_device(context);
             }
         }
         twins
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn enter_device(&mut self, device: &Device) -> Result<(), HandlerError> {
+    fn enter_device(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.resumed = None;
-        vramp_gpu::now(self.compile(device))?;
-        self.later.iter_mut().try_for_each(|stage| stage.enter_device(device))
+        if let Some(device) = context.device() {
+            vramp_gpu::now(self.compile(device))?;
+        }
+        self.later.iter_mut().try_for_each(|stage| stage.enter_device(context))
     }
 
     #[cfg(not(target_arch = "wasm32"))]
-    fn swap(&mut self, swap: &mut UnitSwap, device: Option<&Device>) -> Result<bool, HandlerError> {
-        self.swap_members(swap, device)
+    fn swap(&mut self, swap: &mut UnitSwap, context: &StartContext<'_>) -> Result<bool, HandlerError> {
+        self.swap_members(swap, context)
     }
 
     #[cfg(not(target_arch = "wasm32"))]

@@ -168,6 +168,7 @@ impl FusedUnit {
                 later: false,
                 stamped_ns: None,
                 notes: call.notes,
+                services: call.services,
             };
             let flow = self.later[at].process_stage(&mut stage);
             if !matches!(flow, Ok(Flow::Produced)) {

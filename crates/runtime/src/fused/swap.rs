@@ -16,6 +16,7 @@ use vramp_kernels::head::Head;
 use vramp_plan::{Shader, Variant, Variants};
 
 use crate::handler::{DeviceError, HandlerError, Part, PixelHandler};
+use crate::services::StartContext;
 
 use super::recipe::FusedRecipe;
 use super::stages::stages;
@@ -92,7 +93,11 @@ fn compile(shaders: &[Shader], device: &Device) -> Result<Vec<DeviceKernel>, Com
 impl FusedUnit {
     /// Replaces members. Returns whether the kernels were replaced too. After an error the unit is as before, and `swap`
     /// can be applied again if the error was a loss of the device.
-    pub(super) fn swap_members(&mut self, swap: &mut UnitSwap, device: Option<&Device>) -> Result<bool, HandlerError> {
+    pub(super) fn swap_members(
+        &mut self,
+        swap: &mut UnitSwap,
+        context: &StartContext<'_>,
+    ) -> Result<bool, HandlerError> {
         let new = |at: usize| swap.members.iter().find(|member| member.at == at).map(|member| &member.parts);
         let parts = self.all_members().enumerate().map(|(at, own)| new(at).unwrap_or(&own.parts).clone());
         let parts: Vec<Vec<Part>> = parts.collect();
@@ -109,12 +114,12 @@ impl FusedUnit {
                 swap.prepared.push(PreparedUnit::of(own, &self.variants));
                 swap.prepared.len() - 1
             });
-            if let (Some(_), Some(device)) = (&self.kernels, device) {
+            if let (Some(_), Some(device)) = (&self.kernels, context.device()) {
                 swap.prepared[known].compile(&self.name, device)?;
             }
         }
         for NewMember { at, handler, .. } in &mut swap.members {
-            handler.start()?;
+            handler.start(&mut context.member(*at))?;
             if let Some(state) = self.member_mut(*at).handler.hand_over() {
                 handler.take_over(state);
             }

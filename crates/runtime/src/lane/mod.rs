@@ -227,10 +227,16 @@ impl Lane {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
         }
-        let busy = Arc::clone(&self.busy);
-        let started = self.segments.iter_mut().flatten().enumerate().try_for_each(|(position, node)| {
+        self.start_some(|_| true)
+    }
+
+    /// Starts these handlers of the lane.
+    pub(crate) fn start_some(&mut self, which: impl Fn(&Node) -> bool) -> Result<(), HandlerFailure> {
+        let Lane { segments, context, busy, .. } = self;
+        let mut nodes = segments.iter_mut().flatten().enumerate().filter(|(_, node)| which(node));
+        let started = nodes.try_for_each(|(position, node)| {
             busy.set(Some(position));
-            node.start()
+            node.start(context)
         });
         busy.set(None);
         started

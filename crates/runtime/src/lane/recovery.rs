@@ -202,7 +202,9 @@ impl Lane {
 
     /// Switches every handler to frames on the host.
     fn leave(&mut self, trouble: &Trouble, frame: u64) -> Result<(), HandlerFailure> {
-        let cannot = self.segments.iter_mut().flatten().find_map(|node| (!node.leave_device()).then(|| node.name()));
+        let Lane { segments, context, .. } = self;
+        let mut nodes = segments.iter_mut().flatten();
+        let cannot = nodes.find_map(|node| (!node.leave_device(context)).then(|| node.name()));
         match cannot {
             None => Ok(()),
             Some(handler) => {
@@ -214,15 +216,15 @@ impl Lane {
 
     /// Switches every handler to a device.
     fn enter(&mut self, recovery: &mut RecoveryState, device: &Device) -> Result<(), HandlerFailure> {
-        for node in self.segments.iter_mut().flatten() {
-            node.enter_device(device)?;
-        }
         let player = (recovery.player)(device).map_err(|error| HandlerFailure {
             handler: "device".to_owned(),
             frame: 0,
             error: HandlerError::Device(DeviceError::Play(error)),
         })?;
         self.context.enter(device.clone());
+        for node in self.segments.iter_mut().flatten() {
+            node.enter_device(&mut self.context)?;
+        }
         let mut raised = Vec::new();
         for node in self.segments.iter_mut().flatten() {
             raised.push(node.raised(&mut self.context)?);
@@ -260,8 +262,9 @@ impl Lane {
                 self.context.report(&RunEvent::DeviceBack { device: name });
             } else {
                 self.context.leave();
-                self.segments.iter_mut().flatten().for_each(|node| {
-                    node.leave_device();
+                let Lane { segments, context, .. } = self;
+                segments.iter_mut().flatten().for_each(|node| {
+                    node.leave_device(context);
                 });
             }
         }

@@ -68,8 +68,16 @@ impl Node {
         let before = self.given.get(lead).and_then(Option::as_ref).and_then(|frame| frame.notes().cloned());
         self.new_notes.clear();
         let (inputs, outputs, notes) = (&mut self.given[..], &mut self.made[..], &mut self.new_notes);
-        let mut call = Call { now, inputs, outputs, context, lead, leave_bytes, later: false, stamped_ns: None, notes };
+        let services = self.services.as_ref();
+        if let Some(services) = services {
+            services.play_queued(context);
+        }
+        let mut call =
+            Call { now, inputs, outputs, context, lead, leave_bytes, later: false, stamped_ns: None, notes, services };
         let mut outcome = catch(|| self.handler.process(&mut call));
+        if let Some(services) = services {
+            services.play_queued(call.context);
+        }
         let stamped_ns = call.stamped_ns;
         if let (Ok(Flow::Produced), true, Some(device_context)) = (&outcome, ends_there, call.context.device_context())
         {

@@ -184,8 +184,7 @@ impl Node {
                 ChangeWork::Setup(setup) => catch(|| self.handler.change(&setup.setup())).map(|()| false),
                 #[cfg(not(target_arch = "wasm32"))]
                 ChangeWork::Swap(swap) => {
-                    let device = context.device_context().map(|device_context| device_context.device().clone());
-                    catch(|| self.handler.swap(swap, device.as_ref()))
+                    self.with_services(context, |handler, context| catch(|| handler.swap(swap, context)))
                 }
             };
             match applied {

@@ -26,7 +26,7 @@ use super::{Node, Replan};
 impl Node {
     /// A node around one handler. The first input leads.
     pub fn new(name: impl Into<String>, handler: Box<dyn FrameHandler>, inputs: usize, outputs: usize) -> Node {
-        Node::of(vec![NodeMember { name: name.into(), on_error: OnError::default() }], handler, inputs, outputs)
+        Node::of(vec![NodeMember::named(name)], handler, inputs, outputs)
     }
 
     /// The parts of each member, if the node is a fused unit.
@@ -71,6 +71,7 @@ impl Node {
             made: vec![None; outputs],
             new_notes: NewNotes::default(),
             later_notes: None,
+            services: None,
             supplied_again: 0,
             counts: NodeCounts::default(),
             stats: Arc::new(NodeStats::of(count)),

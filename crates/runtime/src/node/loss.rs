@@ -13,7 +13,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vramp_gpu::Device;
 use vramp_plan::{Shader, Space};
 
 use crate::failure::{HandlerFailure, catch};
@@ -58,14 +57,21 @@ impl Node {
     }
 
     /// Switches to frames on the host. Returns false if the handler cannot work on the host.
-    pub(crate) fn leave_device(&mut self) -> bool {
-        self.handler.leave_device()
+    pub(crate) fn leave_device(&mut self, context: &mut LaneContext) -> bool {
+        if let Some(services) = &self.services {
+            services.move_to(None);
+        }
+        self.with_services(context, |handler, context| handler.leave_device(context))
     }
 
-    /// Switches the node's handler to another device.
-    pub(crate) fn enter_device(&mut self, device: &Device) -> Result<(), HandlerFailure> {
+    /// Switches the node's handler to the device of the context.
+    pub(crate) fn enter_device(&mut self, context: &mut LaneContext) -> Result<(), HandlerFailure> {
         let number = self.counts.taken;
-        catch(|| self.handler.enter_device(device)).map_err(|error| self.failure(number, error))
+        if let Some(services) = &self.services {
+            services.move_to(context.device_context().map(|device_context| device_context.device()));
+        }
+        let entered = self.with_services(context, |handler, context| catch(|| handler.enter_device(context)));
+        entered.map_err(|error| self.failure(number, error))
     }
 
     /// Uploads the frames that the inputs other than the lead supply repeatedly, and returns the copies on the device.

@@ -51,7 +51,7 @@ use crate::engine::barrier::{Barrier, SourceMark};
 use crate::failure::{HandlerFailure, NodeMember, catch};
 use crate::frame::notes::{NewNotes, Notes};
 use crate::frame::{Birth, Frame, Meta};
-use crate::handler::{Flow, FrameHandler, HandlerError, Now, PartialFile};
+use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, PartialFile};
 use crate::lane::context::LaneContext;
 use crate::link::LinkSender;
 use crate::link::ring::{BEFORE_ALL, DropReason, StreamSlot};
@@ -62,6 +62,7 @@ use crate::node::pace::SourcePace;
 use crate::node::presenting::Gate;
 use crate::observe::monitor::{Measuring, NodeCounts, NodeStats, RunEvent};
 use crate::observe::report::KeptPartial;
+use crate::services::{Services, StartContext};
 
 /// The result of [`Node::fire`].
 #[derive(Debug)]
@@ -77,6 +78,15 @@ pub enum Fired {
     Failed(HandlerFailure),
     /// The node has ended and its consumers have been notified.
     Over,
+}
+
+/// Stands in for a handler that has stopped or has left its node.
+struct Gone;
+
+impl FrameHandler for Gone {
+    fn process(&mut self, _: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        Ok(Flow::Ended)
+    }
 }
 
 /// Plans the graph again for a source's frame of a new size. Returns the memory that the pools then need, or why the
@@ -128,6 +138,8 @@ pub struct Node {
     new_notes: NewNotes,
     /// The notes of a frame that comes after the call, from the device.
     later_notes: Option<Notes>,
+    /// The services that the handler has kept since its start.
+    services: Option<Services>,
     /// Number of inputs that supplied to the last call a frame that they had supplied before.
     supplied_again: u64,
     counts: NodeCounts,
@@ -200,11 +212,11 @@ impl Node {
     }
 
     /// Starts the handler, before the first frame. A handler from an earlier engine of the run has been started.
-    pub fn start(&mut self) -> Result<(), HandlerFailure> {
+    pub fn start(&mut self, context: &mut LaneContext) -> Result<(), HandlerFailure> {
         if std::mem::replace(&mut self.started, true) {
             return Ok(());
         }
-        let started = catch(|| self.handler.start());
+        let started = self.with_services(context, |handler, context| catch(|| handler.start(context)));
         started.map_err(|error| {
             if self.is_source() {
                 // Consumers may be in other lanes and would wait for this source.
@@ -227,8 +239,25 @@ impl Node {
         let number = self.counts.taken;
         let whole = intended || self.over && reason == DropReason::Stopped;
         let stopped = catch(|| if whole { self.handler.stop().map(|()| None) } else { self.handler.stop_early() });
-        let kept = stopped.map_err(|error| self.failure(number, error))?;
+        let kept = stopped.map_err(|error| self.failure(number, error));
+        // Memory that the handler still holds returns to its pool.
+        (self.handler, self.services) = (Box::new(Gone), None);
+        let kept = kept?;
         Ok(kept.map(|PartialFile { path, instead_of }| KeptPartial { handler: self.name(), path, instead_of }))
+    }
+
+    /// Calls the handler with its services, and keeps the services if the handler does.
+    fn with_services<T>(
+        &mut self,
+        context: &mut LaneContext,
+        call: impl FnOnce(&mut dyn FrameHandler, &mut StartContext<'_>) -> T,
+    ) -> T {
+        let owner = self.memory.owner;
+        let services = self.services.take().unwrap_or_else(|| Services::new(&self.members[0].name, owner, context));
+        let mut start = StartContext::new(&self.members, &services, context.thread_count());
+        let answer = call(&mut *self.handler, &mut start);
+        self.services = services.are_kept().then_some(services);
+        answer
     }
 
     fn failure(&self, frame: u64, error: HandlerError) -> HandlerFailure {

@@ -6,17 +6,20 @@ use vramp_plan::Space;
 use crate::clock::Clock;
 use crate::engine::succession::InputLabel;
 use crate::failure::{HandlerFailure, catch};
+use crate::frame::pool::FramePool;
 use crate::frame::{Birth, Frame};
-use crate::handler::{Call, Flow, FrameHandler, HandlerError};
+use crate::handler::FrameHandler;
 use crate::link::ring::StreamSlot;
 use crate::node::delay_line::DelayLine;
 use crate::node::pace::SourcePace;
+use crate::services::Services;
 
-use super::Node;
+use super::{Gone, Node};
 
 /// A handler of whole frames, started, without its node.
 pub(crate) struct KeptHandler {
     handler: Box<dyn FrameHandler>,
+    services: Option<Services>,
     frame: u64,
     /// Slots that the node has seen, which `every` counts.
     slots: u64,
@@ -74,15 +77,6 @@ impl KeptHandler {
     }
 }
 
-/// Stands in for a handler that has left its node.
-struct Gone;
-
-impl FrameHandler for Gone {
-    fn process(&mut self, _: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        Ok(Flow::Ended)
-    }
-}
-
 impl Node {
     /// The name of the node's first handler.
     pub(crate) fn first_name(&self) -> &str {
@@ -101,7 +95,8 @@ impl Node {
         let frame = self.counts.taken;
         self.counts.taken -= frames;
         self.stats.show(&self.counts);
-        Some(KeptHandler { handler, frame, slots: self.slots, before_ns: self.before_ns, held, frames })
+        let services = self.services.take();
+        Some(KeptHandler { handler, services, frame, slots: self.slots, before_ns: self.before_ns, held, frames })
     }
 
     pub(crate) fn label_input(&mut self, input: usize, label: InputLabel) {
@@ -146,8 +141,12 @@ impl Node {
     }
 
     /// Puts a started handler in place of the handler that was made for this node.
-    pub(crate) fn put_handler(&mut self, kept: KeptHandler) {
+    pub(crate) fn put_handler(&mut self, kept: KeptHandler, pool: &FramePool) {
         (self.handler, self.slots, self.held) = (kept.handler, kept.slots, kept.held);
+        if let Some(services) = &kept.services {
+            services.lend_from(pool, self.memory.owner);
+        }
+        self.services = kept.services;
         self.before_ns = self.before_ns.max(kept.before_ns);
         self.counts.taken += kept.frames;
         self.counts.held += kept.frames;

@@ -93,6 +93,19 @@ impl Tensor {
         self.storage().read(self.asking("read_bytes"), self.byte_range(), <[u8]>::to_vec)
     }
 
+    /// Like [`Tensor::read_bytes`], but writes to `bytes`, which must have as many bytes as the values.
+    pub fn read_bytes_into(&self, bytes: &mut [u8]) -> Result<(), TensorError> {
+        let op = "read_bytes_into";
+        self.check(op)?;
+        let (start, end) = self.byte_range();
+        if bytes.len() != end - start {
+            let (shape, dtype, wants, has) = (self.shape(), self.dtype(), end - start, bytes.len());
+            let problem = format!("{shape} of {dtype} takes {wants} bytes, there is room for {has}");
+            return Err(TensorError::Mismatch { op, problem });
+        }
+        self.storage().read(self.asking(op), (start, end), |values| bytes.copy_from_slice(values))
+    }
+
     /// The values as a future. Writes after the call do not change the values that the future returns.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn read_async<T: Element>(

@@ -1,0 +1,219 @@
+//! Handlers that compute with tensors, wherever their frames are.
+//!
+//! A [`TensorHandler`] receives each input as a tensor and returns its output as a tensor. [`tensors`] makes a
+//! [`FrameHandler`] of it: on the device, a tensor shares the memory of its frame, and the ops are recorded into the
+//! frame's own submit; on the host, values are copied to tensors and back. [`payload`] decides which tensor a frame is.
+//!
+//! Invariant: nothing is read back from the device. What a handler returns stays where the frames are.
+
+mod payload;
+
+use vramp_gpu::Recording;
+use vramp_plan::Content;
+use vramp_runtime::{Call, Flow, Frame, FrameHandler, HandlerError, Setup, StartContext};
+use vramp_tensor::{Context, Tensor, TensorError};
+
+/// A handler of tensors with one output.
+///
+/// A picture in rgba8 is a tensor [height, width, 4] of u8, a picture in gray8 a tensor [height, width, 1], and a picture
+/// in any other format a tensor [bytes]. A tensor has its own shape and type. Data is a tensor of f32 with the room of the
+/// port.
+///
+/// ```
+/// use vramp_handlers::{TensorHandler, tensors};
+/// use vramp_plan::catalog::{Entry, KernelRule};
+/// use vramp_tensor::{Tensor, TensorError};
+///
+/// struct Negative;
+///
+/// impl TensorHandler for Negative {
+///     fn process(&mut self, inputs: &[Tensor]) -> Result<Tensor, TensorError> {
+///         inputs[0].lazy().mul(-1.0).add(255.0).run()
+///     }
+/// }
+///
+/// static ENTRY: Entry = Entry {
+///     name: "negative",
+///     about: "inverts all channels",
+///     example: "pattern ! negative ! null",
+///     kernel: KernelRule::None,
+///     ..Entry::FILTER
+/// };
+///
+/// let mut registry = vramp_handlers::registry();
+/// registry.add(&ENTRY, |_| Ok(tensors(Negative)))?;
+/// # Ok::<(), vramp_plan::catalog::EntryError>(())
+/// ```
+pub trait TensorHandler: Send {
+    /// Called before the first frame. Constants are made here, in `context`, in which all ops of the handler run.
+    ///
+    /// Called again if the device is lost, when the context has moved to another device or to the host. Values that were
+    /// only on the lost device are gone: make constants again, and forget tensors of earlier frames.
+    fn start(&mut self, context: &Context, start: &mut StartContext<'_>) -> Result<(), TensorError> {
+        let _ = (context, start);
+        Ok(())
+    }
+
+    /// Called for every frame of the lead input, with one tensor per input port. An input on which no frame has come yet
+    /// is zero; an input without a link has no values. The result must be what the output port carries.
+    ///
+    /// On the device, values cannot be read here, because the frame's work has not been submitted yet. A handler that
+    /// needs values on the host sends them to a data port.
+    fn process(&mut self, inputs: &[Tensor]) -> Result<Tensor, TensorError>;
+
+    /// Changes settings between two frames, as [`FrameHandler::change`].
+    fn change(&mut self, setup: &Setup<'_>) -> Result<(), HandlerError> {
+        let _ = setup;
+        Err(HandlerError::failed("its entry declares a setting that can change, but it does not implement `change`"))
+    }
+}
+
+/// Makes a handler of frames from a handler of tensors, for [`Registry::add`](vramp_runtime::Registry::add).
+pub fn tensors<H: TensorHandler>(handler: H) -> TensorFrames<H> {
+    TensorFrames { handler, context: None, ports: Vec::new(), nothing: Vec::new(), output: None, given: Vec::new() }
+}
+
+/// A [`TensorHandler`] as a [`FrameHandler`]; see [`tensors`].
+pub struct TensorFrames<H> {
+    handler: H,
+    context: Option<Context>,
+    /// The content of each input.
+    ports: Vec<Option<Content>>,
+    /// What an input is before its first frame.
+    nothing: Vec<Option<Tensor>>,
+    output: Option<Content>,
+    given: Vec<Tensor>,
+}
+
+impl<H> std::fmt::Debug for TensorFrames<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TensorFrames").field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+impl<H: TensorHandler> TensorFrames<H> {
+    /// Starts the handler in a context on the side of its frames.
+    fn start_in(&mut self, context: Context, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        self.nothing = vec![None; self.ports.len()];
+        self.handler.start(&context, start).map_err(|error| payload::failed(error, start.device()))?;
+        self.context = Some(context);
+        Ok(())
+    }
+
+    /// Continues with the context on the side that the frames have moved to.
+    fn move_with(&mut self, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        let context = self.context()?;
+        #[cfg(not(target_arch = "wasm32"))]
+        context.move_to(start.device()).map_err(|error| payload::failed(error, start.device()))?;
+        self.start_in(context, start)
+    }
+
+    fn context(&self) -> Result<Context, HandlerError> {
+        self.context.clone().ok_or_else(|| HandlerError::failed("it was not started"))
+    }
+
+    /// Computes the output of a call.
+    fn compute(&mut self, call: &Call<'_>, context: &Context) -> Result<Tensor, TensorError> {
+        for (port, content) in self.ports.iter().enumerate() {
+            let tensor = match (call.input(port), &self.nothing[port]) {
+                (Some(frame), _) => payload::tensor_of(frame, context)?,
+                (None, Some(nothing)) => nothing.clone(),
+                (None, None) => {
+                    let (shape, dtype) = payload::shape_of_content(content.as_ref());
+                    self.nothing[port].insert(context.zeros(&shape, dtype)?).clone()
+                }
+            };
+            self.given.push(tensor);
+        }
+        let made = self.handler.process(&self.given);
+        self.given.clear();
+        made
+    }
+
+    /// Computes on the device of the call: the ops become part of the frame's submit.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn on_device(&mut self, call: &mut Call<'_>, context: &Context) -> Result<Frame, HandlerError> {
+        let mut recording = Recording::new();
+        let made = context.record_into(&mut recording, || {
+            let made = self.compute(call, context)?;
+            let buffer = made.as_buffer()?;
+            if made.offset() == 0 {
+                return Ok((made, buffer));
+            }
+            // A view into other values, which a frame cannot be.
+            let made = context.tensor_from_buffer(&buffer, made.offset(), made.shape().lengths(), made.dtype())?;
+            let buffer = made.as_buffer()?;
+            Ok((made, buffer))
+        });
+        let (made, buffer) = made.map_err(|error| payload::failed(error, call.device()))?;
+        let meta = payload::meta_of(&made, self.output.as_ref(), call)?;
+        call.record(&mut recording)?;
+        Ok(Frame::on_device(meta, buffer))
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn on_device(&mut self, _: &mut Call<'_>, _: &Context) -> Result<Frame, HandlerError> {
+        let _ = Recording::<vramp_gpu::Buffer>::new();
+        Err(HandlerError::failed("tensors are computed on the host in browsers; use `--place` to keep it on the cpu"))
+    }
+
+    fn on_host(&mut self, call: &mut Call<'_>, context: &Context) -> Result<Frame, HandlerError> {
+        let made = self.compute(call, context).map_err(|error| payload::failed(error, None))?;
+        let meta = payload::meta_of(&made, self.output.as_ref(), call)?;
+        let mut frame = call.lend_frame(meta)?;
+        if let Some(mut into) = frame.fill() {
+            let (values, padding) = into.split_at_mut(made.count() * made.dtype().bytes());
+            made.read_bytes_into(values).map_err(HandlerError::failed)?;
+            padding.fill(0);
+        }
+        Ok(frame)
+    }
+}
+
+impl<H: TensorHandler> FrameHandler for TensorFrames<H> {
+    fn start(&mut self, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        self.ports = start.inputs().to_vec();
+        if start.outputs().len() != 1 {
+            let count = start.outputs().len();
+            return Err(HandlerError::failed(format!(
+                "a tensor handler has one output, but its entry declares {count}"
+            )));
+        }
+        self.output = start.outputs()[0].clone();
+        let builder = Context::builder().threads(start.threads());
+        #[cfg(not(target_arch = "wasm32"))]
+        let context = match start.device() {
+            Some(device) => builder.on(device).map_err(|error| payload::failed(error, Some(device)))?,
+            None => builder.on_host(),
+        };
+        #[cfg(target_arch = "wasm32")]
+        let context = builder.on_host();
+        self.start_in(context, start)
+    }
+
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let context = self.context()?;
+        let made = if call.device().is_some() { self.on_device(call, &context) } else { self.on_host(call, &context) };
+        // After a failure, tensors over the frames of this call are still there.
+        self.given.clear();
+        call.send(0, made?);
+        Ok(Flow::Produced)
+    }
+
+    fn change(&mut self, setup: &Setup<'_>) -> Result<(), HandlerError> {
+        self.handler.change(setup)
+    }
+
+    fn leave_device(&mut self, start: &mut StartContext<'_>) -> bool {
+        self.move_with(start).is_ok()
+    }
+
+    fn enter_device(&mut self, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        self.move_with(start)
+    }
+
+    /// Ops spread their rows over threads.
+    fn computes(&self) -> bool {
+        true
+    }
+}

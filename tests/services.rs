@@ -12,7 +12,7 @@ use vramp::plan::DType;
 use vramp::prelude::*;
 use vramp::runtime::{HandlerPool, KeptValues, Meta, TensorShape, WorkQueue, Worker};
 
-use crate::shared::{ADD_RED, KEEPS, device};
+use crate::shared::{ADD_RED, KEEPS, device, pass};
 
 /// What a test's handler has seen.
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -51,12 +51,6 @@ where
     fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
         true
     }
-}
-
-fn pass(call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-    let frame = call.take(0).unwrap();
-    call.send(0, frame);
-    Ok(Flow::Produced)
 }
 
 fn around(context: &StartContext<'_>) -> String {
@@ -182,7 +176,7 @@ fn painted() -> Vec<u8> {
 fn paint(text: &str, options: RunOptions) -> (usize, Report) {
     let running = Pipeline::parse(text).registry(&painting()).options(options).build().unwrap().spawn().unwrap();
     let mut count = 0;
-    for frame in running.output("out").unwrap().iter() {
+    for frame in &running.output("out").unwrap() {
         assert_eq!(frame.unwrap().bytes()[..], painted()[..], "frame {count}");
         count += 1;
     }
@@ -320,7 +314,9 @@ fn work_without_a_device_and_values_of_another_size_are_refused_in_words() {
                 context.pool().allocate(&[1; 9], DType::F32).unwrap_err(),
                 context.pool().allocate(&[usize::MAX], DType::U8).unwrap_err(),
             ];
-            errors.iter().for_each(|error| note(&seen, error.to_string()));
+            for error in errors {
+                note(&seen, error.to_string());
+            }
             Ok(())
         };
         Ok(Worker::frames(By { start, process: pass }))

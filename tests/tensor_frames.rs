@@ -157,7 +157,7 @@ fn pictures_tensors_and_data_are_tensors_on_either_side() {
             // One download of data, one of the picture that leaves; what was found goes up again for the ops.
             assert_eq!(report.counters.downloads, 80);
             assert_eq!(report.counters.transfer_bytes, 40 * (21 * 13 * 4 + 2 * u64::from(ROOM)) + 2 * 8);
-            assert_eq!(report.steady.gpu_allocs, 0.0);
+            assert!(report.steady.gpu_allocs < 1e-9, "{} allocations a frame", report.steady.gpu_allocs);
         }
         rows
     });
@@ -181,7 +181,7 @@ fn what_is_found_by_ops_is_read_as_detections() {
     for side in [Space::Cpu, Space::Gpu] {
         let options = RunOptions::new().only(side);
         let running = Pipeline::parse(text).registry(&registry()).options(options).build().unwrap().spawn().unwrap();
-        for frame in running.output("out").unwrap().iter() {
+        for frame in &running.output("out").unwrap() {
             let found: Vec<Detection> = frame.unwrap().detections().collect();
             assert_eq!(found, [Detection { bounds: [16.0, 255.0, 16.0, 255.0], score: 0.5, class: 7 }], "{side}");
         }
@@ -217,9 +217,9 @@ fn ops_continue_after_a_lost_device_and_return_to_it() {
 
 #[test]
 fn sizes_may_change_within_a_stream() {
+    static NEGATES: Entry = Entry { name: "negates", about: "inverts", example: "pattern ! negates ! null", ..OPS };
     for side in [Space::Cpu, Space::Gpu] {
         let text = "changing ! negates ! app name=out";
-        static NEGATES: Entry = Entry { name: "negates", about: "inverts", example: "pattern ! negates ! null", ..OPS };
         let mut registry = registry();
         let negate = |inputs: &[Tensor]| inputs[0].cast(DType::F32)?.lazy().mul(-1.0).add(255.0).cast(DType::U8).run();
         registry.add(&NEGATES, move |_| Ok(tensors(By(negate)))).unwrap();

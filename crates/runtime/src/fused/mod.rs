@@ -168,6 +168,23 @@ impl FusedUnit {
     }
 }
 
+impl FusedUnit {
+    /// Drops everything on the device, in all stages. Returns whether the unit can compute on the host.
+    fn leave_kernels(&mut self) -> bool {
+        self.kernels = None;
+        self.nothing.clear();
+        let mut twins = self.recipe.has_twin();
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            self.resumed = None;
+            for stage in &mut self.later {
+                twins &= stage.leave_kernels();
+            }
+        }
+        twins
+    }
+}
+
 impl FrameHandler for FusedUnit {
     fn start(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
         for (at, member) in self.members.iter_mut().enumerate() {
@@ -200,18 +217,8 @@ impl FrameHandler for FusedUnit {
         Ok(())
     }
 
-    fn leave_device(&mut self, context: &mut StartContext<'_>) -> bool {
-        self.kernels = None;
-        self.nothing.clear();
-        let mut twins = self.recipe.has_twin();
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            self.resumed = None;
-            for stage in &mut self.later {
-                twins &= stage.leave_device(context);
-            }
-        }
-        twins
+    fn leave_device(&mut self, _: &mut StartContext<'_>) -> bool {
+        self.leave_kernels()
     }
 
     #[cfg(not(target_arch = "wasm32"))]

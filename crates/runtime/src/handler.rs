@@ -17,7 +17,7 @@ use vramp_kernels::stored::StoredFormat;
 use vramp_kernels::{FrameParams, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
-use crate::frame::notes::{NewNotes, Note};
+use crate::frame::notes::{NewNotes, Note, Notes};
 use crate::frame::pool::{FramePool, PoolError};
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
 #[cfg(not(target_arch = "wasm32"))]
@@ -343,6 +343,10 @@ impl Call<'_> {
         self.inputs.get(port)?.as_ref()
     }
 
+    pub(crate) fn lead_notes(&self) -> Option<&Notes> {
+        self.input(self.lead)?.notes()
+    }
+
     /// Takes ownership of an input's frame, to pass it on or to edit it in place.
     #[inline]
     pub fn take(&mut self, port: usize) -> Option<Frame> {
@@ -423,7 +427,7 @@ pub enum Part {
 
 /// What a pixel handler's parameters may depend on.
 #[derive(Debug, Clone, Copy)]
-pub struct PixelInfo {
+pub struct PixelInfo<'a> {
     pub now: Now,
     /// Size of the frame that the handler produces.
     pub size: Size,
@@ -433,6 +437,9 @@ pub struct PixelInfo {
     pub rate: Option<Rate>,
     /// How luma and chroma of the source are interpreted.
     pub yuv: Yuv,
+    /// The notes of the lead's frame; `None` if the frame has no notes, or if the handler is a source. The pixel
+    /// handlers that run as one kernel all receive the same notes.
+    pub notes: Option<&'a Notes>,
 }
 
 /// A handler that consists of kernels with parameters that may change from frame to frame.
@@ -477,7 +484,7 @@ pub trait PixelHandler: Send {
 
     /// Writes the parameters of every part, in order. A frame is produced only if this method returns
     /// [`Flow::Produced`].
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError>;
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError>;
 }
 
 /// Receives the parameters of a pixel handler's parts.

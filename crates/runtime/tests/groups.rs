@@ -39,7 +39,7 @@ impl PixelHandler for Pixels {
         }]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         match self.0 {
             Kind::Noise => give.part(&noise::pack(info.now.number, 3), &[]),
             Kind::Flip => give.part(&flip::pack(true, info.now.number.is_multiple_of(2)), &[]),

@@ -140,6 +140,8 @@ impl FusedUnit {
     pub(super) fn process_stages(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let number = call.now().number;
         let has_source = self.ports.source.is_some();
+        // The frames between the stages have the lead's notes, for the members of the later stages.
+        let notes = call.lead_notes().cloned();
         let (mut frame, first) = match self.resumed.take().filter(|resumed| resumed.number == number) {
             Some(ResumedCall { stage, frame, .. }) => {
                 if has_source {
@@ -156,6 +158,7 @@ impl FusedUnit {
             let slot = self.later[at].ports.source.expect("a later stage reads the previous stage");
             let mut inputs: SmallVec<[Option<Frame>; 9]> = call.inputs.iter().cloned().collect();
             inputs.resize(inputs.len().max(slot + 1), None);
+            frame.set_notes(notes.clone());
             inputs[slot] = Some(frame);
             let mut made = [None];
             let mut stage = Call {

@@ -19,6 +19,7 @@ mod formats;
 mod harness;
 mod lessons;
 mod live;
+mod notes_in_text;
 mod payloads;
 mod pipeline;
 mod random;

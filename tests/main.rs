@@ -22,6 +22,7 @@ mod live;
 mod notes_in_text;
 mod payloads;
 mod pipeline;
+mod pixel_data;
 mod random;
 mod readme;
 mod recovery;

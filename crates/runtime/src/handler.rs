@@ -20,6 +20,7 @@ use vramp_plan::{Format, Rate, Size};
 use crate::frame::notes::{NewNotes, Note, Notes};
 use crate::frame::pool::{FramePool, PoolError};
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
+use crate::fused::DataFrames;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::fused::UnitSwap;
 use crate::lane::context::LaneContext;
@@ -440,9 +441,21 @@ pub struct PixelInfo<'a> {
     /// The notes of the lead's frame; `None` if the frame has no notes, or if the handler is a source. The pixel
     /// handlers that run as one kernel all receive the same notes.
     pub notes: Option<&'a Notes>,
+    pub(crate) data: DataFrames<'a>,
+}
+
+impl<'a> PixelInfo<'a> {
+    /// The data at an input that carries data ([`Input::DATA`](vramp_plan::catalog::Input::DATA)): the newest frame up to
+    /// the lead's time, on the host. `None` if no frame has come.
+    pub fn data(&self, port: usize) -> Option<&'a Frame> {
+        self.data.get(port)
+    }
 }
 
 /// A handler that consists of kernels with parameters that may change from frame to frame.
+///
+/// The kernels read and write pictures. The handler may also have data inputs, which it reads in
+/// [`PixelHandler::frame`]; its first input and its lead carry pictures. A handler with a data input is not fused.
 pub trait PixelHandler: Send {
     /// The kernels in order: at most one head, before any function. The kernels of a handler never change; a change of
     /// a setting makes a new handler.

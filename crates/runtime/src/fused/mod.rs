@@ -1,6 +1,6 @@
 //! Fused units: the pixel handlers of one fusion group, run as one kernel behind the [`FrameHandler`] interface.
 //!
-//! [`params`] collects the members' parameters, [`recipe`] joins their parts, [`compute`], [`on_host`] and
+//! [`params`] collects the members' parameters, also from [`data_inputs`], [`recipe`] joins their parts, [`compute`], [`on_host`] and
 //! [`on_device`] make the frames, and [`swap`] replaces members whose settings have changed. The plan decides which
 //! handlers are fused.
 //!
@@ -9,6 +9,7 @@
 
 mod bands;
 mod compute;
+mod data_inputs;
 mod on_device;
 mod on_host;
 mod params;
@@ -29,6 +30,8 @@ use vramp_plan::{Rate, Shader, Size, Variant, Variants};
 use crate::frame::{Frame, Yuv};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, ParamPlace, Part, PixelHandler};
 
+pub(crate) use data_inputs::DataFrames;
+pub use data_inputs::DataInput;
 use on_device::DeviceKernels;
 use params::ParamProgress;
 use recipe::FusedRecipe;
@@ -85,6 +88,7 @@ pub struct FusedPorts {
     /// The other images: first those that the head reads beside its source, then one for each function that reads an
     /// extra image, in the order of the functions.
     pub extra_inputs: Vec<ExtraInput>,
+    pub data_inputs: Vec<DataInput>,
     /// The source size before the first frame, and the size that a generator makes.
     pub size: Size,
     /// Planned bytes of small data.

@@ -12,7 +12,7 @@ use crate::frame::{Frame, Meta, Yuv};
 use crate::handler::{Call, Flow, HandlerError, Now, ParamWriter, PixelInfo};
 use crate::memory::no_memory::NoMemory;
 
-use super::{ExtraInput, FusedUnit, NOTHING_YET};
+use super::{DataFrames, ExtraInput, FusedUnit, NOTHING_YET};
 
 /// How far a frame's parameters are filled in.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,10 @@ impl FusedUnit {
         let member = &mut self.members[progress.member];
         let made = member.handler.size(progress.here);
         let notes = call.and_then(Call::lead_notes);
-        let info = PixelInfo { now, size: made, source: progress.here, rate: self.rate, yuv: progress.yuv, notes };
+        let frames = call.map_or(&[][..], |call| &*call.inputs);
+        let data = DataFrames { member: progress.member, inputs: &self.ports.data_inputs, frames };
+        let info =
+            PixelInfo { now, size: made, source: progress.here, rate: self.rate, yuv: progress.yuv, notes, data };
         let places = &self.places[progress.part..progress.part + member.parts.len()];
         let mut give = ParamWriter { params: &mut self.params, places, next: 0 };
         let flow = match catch(|| member.handler.frame(&info, &mut give)) {

@@ -19,7 +19,7 @@ use crate::frame::Frame;
 use crate::handler::{Call, Flow, HandlerError, Part};
 
 use super::swap::PreparedUnit;
-use super::{ExtraInput, FusedMember, FusedPorts, FusedUnit};
+use super::{DataInput, ExtraInput, FusedMember, FusedPorts, FusedUnit};
 
 /// A call that continues with a later stage.
 pub(super) struct ResumedCall {
@@ -77,10 +77,13 @@ impl FusedPorts {
     fn of_stage(&self, members: &Range<usize>) -> FusedPorts {
         let own = self.extra_inputs.iter().filter(|extra| members.contains(&extra.member));
         let own = own.map(|extra| ExtraInput { member: extra.member - members.start, ..*extra });
+        let data = self.data_inputs.iter().filter(|data| members.contains(&data.member));
+        let data = data.map(|data| DataInput { member: data.member - members.start, ..*data });
         let ports = self.extra_inputs.iter().map(|extra| extra.port).chain(self.source);
+        let ports = ports.chain(self.data_inputs.iter().map(|data| data.port));
         let after_all = ports.max().map_or(0, |last| last + 1);
         let source = if members.start == 0 { self.source } else { Some(after_all) };
-        FusedPorts { source, extra_inputs: own.collect(), ..*self }
+        FusedPorts { source, extra_inputs: own.collect(), data_inputs: data.collect(), ..*self }
     }
 }
 

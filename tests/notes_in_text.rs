@@ -11,12 +11,12 @@ use crate::shared::{device, pass};
 
 const SIDES: [Space; 2] = [Space::Cpu, Space::Gpu];
 
-fn number(number: f64) -> Option<NoteValue> {
-    Some(NoteValue::Number(number))
+fn number(number: f64) -> NoteValue {
+    NoteValue::Number(number)
 }
 
-fn words(text: &str) -> Option<NoteValue> {
-    Some(NoteValue::Text(text.to_owned()))
+fn words(text: &str) -> NoteValue {
+    NoteValue::Text(text.to_owned())
 }
 
 /// A running pipeline from `in` to `out`, fed frame by frame.
@@ -63,16 +63,16 @@ fn a_note_is_drawn_like_the_same_words() {
     let long = "n".repeat(100);
     let list = NoteValue::List(vec![1.0, -2.5, 1e-9]);
     for (note, shown) in [
-        (number(42.0), "42"),
-        (number(0.1 + 0.2), "0.3"),
-        (number(-1e300), "-1e300"),
-        (words("moon"), "moon"),
-        (words("two\nlines"), "two lines"),
-        (words("öß"), "öß"),
-        (words("你 n"), "你 n"),
-        (words(""), ""),
+        (Some(number(42.0)), "42"),
+        (Some(number(0.1 + 0.2)), "0.3"),
+        (Some(number(-1e300)), "-1e300"),
+        (Some(words("moon")), "moon"),
+        (Some(words("two\nlines")), "two lines"),
+        (Some(words("öß")), "öß"),
+        (Some(words("你 n")), "你 n"),
+        (Some(words("")), ""),
         (Some(list), "1,-2.5,1e-9"),
-        (words(&long), &(long[..79].to_owned() + "…")),
+        (Some(words(&long)), &(long[..79].to_owned() + "…")),
         (None, "-"),
     ] {
         let expected = drawn(shown, None, Space::Cpu);
@@ -82,7 +82,7 @@ fn a_note_is_drawn_like_the_same_words() {
     }
     let expected = drawn("-", None, Space::Cpu);
     for side in SIDES {
-        assert!(drawn("{meta.other}", number(1.0).as_ref(), side) == expected, "{side}: another key");
+        assert!(drawn("{meta.other}", Some(&number(1.0)), side) == expected, "{side}: another key");
     }
     assert!(drawn("", None, Space::Cpu) != expected);
 }
@@ -94,7 +94,7 @@ fn twelve(handlers: &str, options: &RunOptions, change: Option<(&str, &str)>) ->
         if let Some((name, value)) = change.filter(|_| at == 6) {
             fed.0.set(name, value).unwrap();
         }
-        fed.frame(number(at.into()).as_ref())
+        fed.frame(Some(&number(at.into())))
     };
     let frames = (0..12).map(frame).collect();
     (frames, fed.end())
@@ -137,15 +137,15 @@ fn texts_with_notes_change_during_a_run() {
     for side in SIDES {
         let fed = Fed::of("text \"n\" name=t", RunOptions::new().only(side));
         let shown = |text: &str| drawn(text, None, side);
-        assert!(fed.frame(number(5.0).as_ref()) == shown("n"), "{side}");
+        assert!(fed.frame(Some(&number(5.0))) == shown("n"), "{side}");
         fed.0.set("t.text", "{meta.n}").unwrap();
-        assert!(fed.frame(number(7.5).as_ref()) == shown("7.5"), "{side}");
-        assert!(fed.frame(words("moon").as_ref()) == shown("moon"), "{side}");
+        assert!(fed.frame(Some(&number(7.5))) == shown("7.5"), "{side}");
+        assert!(fed.frame(Some(&words("moon"))) == shown("moon"), "{side}");
         for wrong in ["{meta.}", "{meta.a b}", "{meta.n"] {
             let error = fed.0.set("t.text", wrong).unwrap_err().to_string();
             assert!(error.contains(&format!("`{wrong}` does not name a note")), "{error}");
         }
-        assert!(fed.frame(number(8.0).as_ref()) == shown("8"), "{side}: a refused change changes nothing");
+        assert!(fed.frame(Some(&number(8.0))) == shown("8"), "{side}: a refused change changes nothing");
         fed.end();
     }
     let error = Pipeline::parse("pattern ! text \"{meta.}\" ! null").build().unwrap_err().to_string();

@@ -51,7 +51,7 @@ fn drawn(n: u64, of: Option<u64>, thick: i32) -> Vec<Pixel> {
     let mut pixels = picture(n);
     let Some(of) = of else { return pixels };
     for (pixel, at) in pixels.iter_mut().zip(0..) {
-        let (x, y) = (at % SIZE.width as i32, at / SIZE.width as i32);
+        let (x, y) = (at % SIZE.width.cast_signed(), at / SIZE.width.cast_signed());
         let on = |found: &&Detection| {
             let [x0, y0, x1, y1] = found.bounds.map(|side| side as i32);
             let inside = |by: i32| (x0 + by..x1 - by).contains(&x) && (y0 + by..y1 - by).contains(&y);
@@ -86,8 +86,8 @@ static OUTLINES: PixelFn = PixelFn {
 };
 
 fn row(args: &RowArgs<'_>, pixels: &mut [Pixel]) {
-    let (count, thick, y) = (args.frame.words[0] as usize, args.frame.int(1), args.y as i32);
-    for (pixel, x) in pixels.iter_mut().zip(args.x as i32..) {
+    let (count, thick, y) = (args.frame.words[0] as usize, args.frame.int(1), args.y.cast_signed());
+    for (pixel, x) in pixels.iter_mut().zip(args.x.cast_signed()..) {
         let on = |side: &&[u32; 5]| {
             let [x0, y0, x1, y1] = [side[0], side[1], side[2], side[3]].map(u32::cast_signed);
             let least = (x - x0).min(y - y0).min(x1 - 1 - x).min(y1 - 1 - y);

@@ -58,7 +58,7 @@ impl PixelHandler for Scanlines {
         vec![Part::Function(&SCANLINES)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[self.0], &[]);
         Ok(Flow::Produced)
     }

@@ -73,7 +73,7 @@ impl PixelHandler for Stumbles {
         vec![Part::Function(&STUMBLING)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         self.asked += 1;
         let number = info.now.number;
         if does_stumble(self.each, self.from, number) {

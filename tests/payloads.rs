@@ -23,10 +23,11 @@ fn picture(class: u32) -> Vec<u8> {
     bytes
 }
 
-const ROOM: u32 = 16 * 8 * 4;
+/// The bytes of the data that `find` sends: a picture of 16x8.
+pub const ROOM: u32 = 16 * 8 * 4;
 
 /// Finds an object: reads a picture, and copies the values in it to its data, on either side.
-static FIND: Entry = Entry {
+pub static FIND: Entry = Entry {
     name: "find",
     about: "takes the values in a picture as a detection",
     example: "pattern size=16x8 ! find ! null",
@@ -36,7 +37,7 @@ static FIND: Entry = Entry {
 };
 
 #[derive(Default)]
-struct Find {
+pub struct Find {
     owner: Option<Arc<str>>,
     recording: Recording,
 }
@@ -102,7 +103,7 @@ impl FrameHandler for Mark {
 }
 
 /// Passes a picture on as a tensor.
-static SPREAD: Entry = Entry {
+pub static SPREAD: Entry = Entry {
     name: "spread",
     about: "a picture as a tensor of its bytes",
     example: "pattern size=16x8 ! spread ! null",
@@ -117,7 +118,7 @@ static SPREAD: Entry = Entry {
     ..Entry::FILTER
 };
 
-struct Spread;
+pub struct Spread;
 
 impl FrameHandler for Spread {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {

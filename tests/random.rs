@@ -218,7 +218,7 @@ impl PixelHandler for AddRed {
         vec![Part::Function(&UNLIKE)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[self.0], &[]);
         Ok(Flow::Produced)
     }

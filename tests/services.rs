@@ -80,7 +80,7 @@ fn a_handler_learns_where_it_runs_and_what_its_ports_carry() {
             Ok(())
         }
 
-        fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+        fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
             give.part(&[1], &[]);
             Ok(Flow::Produced)
         }

@@ -251,7 +251,7 @@ impl PixelHandler for AddRed {
         vec![Part::Function(self.function)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[self.amount], &[]);
         Ok(Flow::Produced)
     }

@@ -82,7 +82,7 @@ impl PixelHandler for Counts {
         self.frames = *state.downcast().expect("the count of the predecessor");
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         self.frames += 1;
         give.part(&[self.by * self.frames], &[]);
         Ok(Flow::Produced)

@@ -17,9 +17,10 @@ use vramp_kernels::stored::StoredFormat;
 use vramp_kernels::{FrameParams, PixelFn};
 use vramp_plan::{Format, Rate, Size};
 
-use crate::frame::notes::{NewNotes, Note};
+use crate::frame::notes::{NewNotes, Note, Notes};
 use crate::frame::pool::{FramePool, PoolError};
 use crate::frame::{Birth, EditError, Frame, Meta, Yuv};
+use crate::fused::DataFrames;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::fused::UnitSwap;
 use crate::lane::context::LaneContext;
@@ -357,6 +358,10 @@ impl Call<'_> {
         self.inputs.get(port)?.as_ref()
     }
 
+    pub(crate) fn lead_notes(&self) -> Option<&Notes> {
+        self.input(self.lead)?.notes()
+    }
+
     /// Takes ownership of an input's frame, to pass it on or to edit it in place.
     #[inline]
     pub fn take(&mut self, port: usize) -> Option<Frame> {
@@ -447,7 +452,7 @@ pub enum Part {
 
 /// What a pixel handler's parameters may depend on.
 #[derive(Debug, Clone, Copy)]
-pub struct PixelInfo {
+pub struct PixelInfo<'a> {
     pub now: Now,
     /// Size of the frame that the handler produces.
     pub size: Size,
@@ -457,9 +462,24 @@ pub struct PixelInfo {
     pub rate: Option<Rate>,
     /// How luma and chroma of the source are interpreted.
     pub yuv: Yuv,
+    /// The notes of the lead's frame; `None` if the frame has no notes, or if the handler is a source. The pixel
+    /// handlers that run as one kernel all receive the same notes.
+    pub notes: Option<&'a Notes>,
+    pub(crate) data: DataFrames<'a>,
+}
+
+impl<'a> PixelInfo<'a> {
+    /// The data at an input that carries data ([`Input::DATA`](vramp_plan::catalog::Input::DATA)): the newest frame up to
+    /// the lead's time, on the host. `None` if no frame has come.
+    pub fn data(&self, port: usize) -> Option<&'a Frame> {
+        self.data.get(port)
+    }
 }
 
 /// A handler that consists of kernels with parameters that may change from frame to frame.
+///
+/// The kernels read and write pictures. The handler may also have data inputs, which it reads in
+/// [`PixelHandler::frame`]; its first input and its lead carry pictures. A handler with a data input is not fused.
 pub trait PixelHandler: Send {
     /// The kernels in order: at most one head, before any function. The kernels of a handler never change; a change of
     /// a setting makes a new handler.
@@ -502,7 +522,7 @@ pub trait PixelHandler: Send {
 
     /// Writes the parameters of every part, in order. A frame is produced only if this method returns
     /// [`Flow::Produced`].
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError>;
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError>;
 }
 
 /// Receives the parameters of a pixel handler's parts.

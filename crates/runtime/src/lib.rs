@@ -55,7 +55,7 @@ pub use waker::{Driven, Waker};
 /// Parts of the engine for this workspace's own tests and benchmarks. Anything here may change at any time.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::fused::{ExtraInput, FusedPorts, FusedUnit};
+    pub use crate::fused::{DataInput, ExtraInput, FusedPorts, FusedUnit};
     pub use crate::lane::Lane;
     pub use crate::lane::context::LaneContext;
     pub use crate::link::ring::{SendResult, SlotRing, StreamSlot};

@@ -39,7 +39,7 @@ impl PixelHandler for Pixels {
         }]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         match self.0 {
             Kind::Noise => give.part(&noise::pack(info.now.number, 3), &[]),
             Kind::Flip => give.part(&flip::pack(true, info.now.number.is_multiple_of(2)), &[]),
@@ -80,7 +80,12 @@ fn unit(kinds: &[Kind], extra_inputs: Vec<usize>) -> FusedUnit {
     let source = if matches!(kinds[0], Kind::Noise) { None } else { Some(0) };
     let reads = (0..kinds.len()).filter(|at| matches!(kinds[*at], Kind::Mix));
     let extra_inputs = extra_inputs.into_iter().zip(reads).map(|(port, member)| ExtraInput { port, member }).collect();
-    FusedUnit::fuse("unit", handlers, Rate::new(30, 1), FusedPorts { source, extra_inputs, size: SIZE, small_bytes: 0 })
+    FusedUnit::fuse(
+        "unit",
+        handlers,
+        Rate::new(30, 1),
+        FusedPorts { source, extra_inputs, data_inputs: vec![], size: SIZE, small_bytes: 0 },
+    )
 }
 
 /// Runs units one after another; a unit with two inputs also receives the first unit's frames.

@@ -73,7 +73,7 @@ impl PixelHandler for Convert {
         if self.settings.keeps_luma() { given } else { Yuv { siting: given.siting, ..Yuv::default() } }
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         if let Some(from) = self.settings.from {
             give.part(&from.load_words(way(info.yuv, info.source), info.source), &[]);
         }

@@ -114,7 +114,7 @@ impl PixelHandler for Compositor {
         self.settings.size.or_else(|| sizes.get(*lead).copied()).unwrap_or(source)
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let State { coming: (sizes, _), made_for, words, small } = &mut self.state;
         if self.settings.linked == 1 {
             sizes.clear();

@@ -71,7 +71,7 @@ impl PixelHandler for Fps {
         vec![Part::Function(&GLYPHS); 2]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let values = TextValues::of(info);
         for writing in [&mut self.state.green, &mut self.state.white] {
             let (words, small) = writing.set(&values, info.size).map_err(HandlerError::failed)?;

@@ -55,7 +55,7 @@ impl PixelHandler for Markers {
         vec![Part::Function(&MARKERS)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let pulse = if self.settings.pulse { pulse(seconds(info)) } else { 128 };
         give.part(&markers::pack(self.settings.side, pulse), &[]);
         Ok(Flow::Produced)

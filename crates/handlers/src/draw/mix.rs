@@ -57,7 +57,7 @@ impl PixelHandler for Mix {
         vec![Part::Function(&MIX)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.state.words, &[]);
         Ok(Flow::Produced)
     }

@@ -35,7 +35,7 @@ fn line(characters: usize, size_px: f64, frame: Size) -> f64 {
 
 /// Seconds since the stream began. If the time of a frame follows from the frame rate, the seconds are computed from
 /// the frame number, because the frame's own time is rounded to nanoseconds.
-fn seconds(info: &PixelInfo) -> f64 {
+fn seconds(info: &PixelInfo<'_>) -> f64 {
     let now = &info.now;
     match info.rate {
         Some(rate) if Clock::pts_ns(rate, now.number) == now.pts_ns => {

@@ -77,7 +77,7 @@ impl PixelHandler for Overlay {
         vec![Part::Function(&OVERLAY)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let Overlay { settings, state } = self;
         let left = overlay::resolve(settings.x, state.size.width, info.size.width);
         let top = overlay::resolve(settings.y, state.size.height, info.size.height);

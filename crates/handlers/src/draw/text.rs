@@ -1,7 +1,8 @@
 //! `text`: draws text on frames.
 //!
-//! The handler replaces `{fps}`, `{frame}`, `{time}` and `{size}` by the values of each frame. `{{` stands for `{`,
-//! and other words in braces are plain text. Lines are not wrapped. `letters` shapes the text; `letters/writing.rs`
+//! The handler replaces `{fps}`, `{frame}`, `{time}`, `{size}` and `{meta.KEY}` by the values of each frame. `{{` stands
+//! for `{`, and other words in braces are plain text. `{meta.KEY}` is the note KEY of the frame, in the form that
+//! `letters/values.rs` describes, or `-` if the frame has no such note. Lines are not wrapped. `letters` shapes the text; `letters/writing.rs`
 //! explains lines with values and right-to-left scripts.
 
 use vramp_kernels::Pixel;
@@ -10,7 +11,9 @@ use vramp_plan::Size;
 use vramp_plan::catalog::{self, Class, Entry, Family, PathUse, Setting, Units, Work};
 use vramp_runtime::{Flow, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Setup, Worker};
 
-use crate::letters::{Fonts, Template, TextBlock, TextPlacement, TextValues, coverage_bytes, guarded};
+use crate::letters::{
+    Fonts, MOST_NOTE_CHARACTERS, Template, TextBlock, TextPlacement, TextValues, coverage_bytes, guarded,
+};
 
 use super::OFFSET;
 use super::{color, line, whole};
@@ -18,10 +21,15 @@ use super::{color, line, whole};
 pub static ENTRY: Entry = Entry {
     name: "text",
     family: Family::Draw,
-    about: "draws text; {fps}, {frame}, {time} and {size} are replaced by their values",
+    about: "draws text; {fps}, {frame}, {time}, {size} and {meta.KEY} are replaced by their values",
     example: "pattern ! text \"{fps} fps\" size=32 ! null",
     settings: &[
-        Setting::text("text", "text of one or several lines").live(),
+        Setting::text(
+            "text",
+            "text of one or several lines; {meta.KEY} is the note KEY of the frame, with at most 6 decimals and 80 \
+             characters, or - if there is none",
+        )
+        .live(),
         Setting::int("x", OFFSET, "left end of the first baseline in pixels").default("20").live(),
         Setting::int("y", OFFSET, "distance of the first baseline from the top in pixels").default("40").live(),
         Setting::int("size", 1..=1024, "font size in pixels").default("24").live(),
@@ -42,11 +50,12 @@ fn touched(settings: &catalog::SettingValues, _: Size, frame: Size) -> f64 {
     lines.map(|l| line(l.chars().count(), size_px, frame)).sum::<f64>().min(frame.pixels() as f64)
 }
 
-/// Assumes that a placeholder is about as long as its value.
+/// Assumes that a placeholder is about as long as its value, and that a note is as long as it may be.
 fn coverage(settings: &catalog::SettingValues, frame: Size) -> u64 {
     let size_px = settings.int("size").and_then(|size| u32::try_from(size).ok()).unwrap_or(24);
     let lines = settings.text("text").unwrap_or_default().lines();
-    coverage_bytes(lines.map(|line| (line.chars().count(), size_px)), frame)
+    let letters = |line: &str| line.chars().count() + MOST_NOTE_CHARACTERS * line.matches("{meta.").count();
+    coverage_bytes(lines.map(|line| (letters(line), size_px)), frame)
 }
 
 struct TextHandler {
@@ -82,7 +91,7 @@ impl PixelHandler for TextHandler {
         vec![Part::Function(&GLYPHS)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (words, small) = self.state.writing.set(&TextValues::of(info), info.size).map_err(HandlerError::failed)?;
         give.part(words, small);
         Ok(Flow::Produced)
@@ -93,7 +102,8 @@ pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let Settings { text, place, color, font } = Settings::of(setup);
     let set = || {
         let template = Template::read(text)?;
-        TextBlock::of(&mut Fonts::of_file(font)?, color, &[(template, place)])
+        let mut fonts = Fonts::of_file(font)?;
+        Ok(TextBlock::of(&mut fonts, color, &[(template, place)])?.keeping(fonts))
     };
     let writing = guarded(font, set).map_err(HandlerError::failed)?;
     Ok(Worker::pixels(TextHandler { state: State { writing } }))

@@ -75,7 +75,7 @@ impl PixelHandler for Sine {
         vec![Part::Function(&CURVE)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let State { angles, rows, small } = &mut self.state;
         if angles.len() != info.size.width as usize {
             angles.clear();
@@ -102,7 +102,7 @@ impl PixelHandler for LumaCurve {
         vec![Part::Head(&LUMA)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&[], &[]);
         Ok(Flow::Produced)
     }

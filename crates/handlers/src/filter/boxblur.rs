@@ -43,7 +43,7 @@ impl PixelHandler for BoxBlur {
         vec![Part::Head(&boxblur::BOXBLUR)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         // The parameters are packed for each frame, because they depend on its size: a frame of a single row or column
         // is summed along one axis only.
         let words = boxblur::pack(self.settings.side, info.source).ok_or_else(|| refused(self.settings.side))?;

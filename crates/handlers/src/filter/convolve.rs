@@ -111,7 +111,7 @@ impl PixelHandler for Convolve {
         vec![Part::Head(&convolve::CONVOLVE)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.state.words, &self.state.small);
         Ok(Flow::Produced)
     }

@@ -49,7 +49,7 @@ impl PixelHandler for Crop {
 
     /// Checks the rectangle again: the plan has checked the size of the first frame, but later frames may have other
     /// sizes.
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (Settings { x, y, size }, from) = (&self.settings, info.source);
         if x + size.width > from.width || y + size.height > from.height {
             return Err(HandlerError::failed(format!(

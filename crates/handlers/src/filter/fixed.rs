@@ -25,7 +25,7 @@ impl PixelHandler for FixedFunction {
         vec![self.part.clone()]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.words, &[]);
         Ok(Flow::Produced)
     }

@@ -76,7 +76,7 @@ impl PixelHandler for Lut {
         vec![Part::Function(self.state.function)]
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&self.state.words, &self.state.small);
         Ok(Flow::Produced)
     }

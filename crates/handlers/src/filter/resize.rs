@@ -148,7 +148,7 @@ impl PixelHandler for ResizeHandler {
         Size { width: side(width), height: side(height) }
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let (width, height) = self.settings.to.sides(info.source);
         if width.max(height) > f64::from(Size::MAX_SIDE) {
             let (from, most) = (info.source, Size::MAX_SIDE);

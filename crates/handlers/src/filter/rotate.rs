@@ -49,7 +49,7 @@ impl PixelHandler for Rotate {
         }
     }
 
-    fn frame(&mut self, _: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, _: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         give.part(&rotate::pack(self.settings.quarter_turns), &[]);
         Ok(Flow::Produced)
     }

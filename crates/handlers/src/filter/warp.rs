@@ -69,7 +69,7 @@ impl PixelHandler for Warp {
         vec![Part::Head(&warp::WARP)]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         if self.state.size != Some(info.size) {
             self.state.small = warp::small(&self.settings.back, info.source, info.size);
             self.state.size = Some(info.size);

@@ -70,7 +70,7 @@ impl PixelHandler for OwnShader {
         }]
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let seconds = (info.now.pts_ns as f64 / 1e9) as f32;
         match &self.own {
             Own::Pixel(function) => function.put_time(seconds, &mut self.words),

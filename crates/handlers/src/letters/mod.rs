@@ -1,10 +1,10 @@
 //! Text layout: shaped text, ready to be drawn by the kernel `glyphs`.
 //!
 //! `fonts` shapes text, `sheet` holds coverage masks, `template` finds placeholders, `values` formats the values of
-//! placeholders, and `writing` lays out whole text blocks in one colour.
+//! placeholders, `value_glyphs` has the characters of values, and `writing` lays out whole text blocks in one colour.
 //!
-//! Shaping allocates, so it happens once, when a handler is created. For a frame, existing masks are only placed next
-//! to each other, without allocating. When the text changes, the CPU combines the masks into one coverage image, which
+//! Shaping allocates, so it happens once, when a handler is created; a character that only a note has is shaped when it
+//! first occurs. For a frame, existing masks are only placed next to each other, without allocating. When the text changes, the CPU combines the masks into one coverage image, which
 //! reaches the device as small data, so that the kernel needs only one load per pixel. A loop over glyphs for every
 //! pixel took 8 of the 25 ms of CPU time of a 640x480 demo frame on Mesa's software driver.
 //!
@@ -13,12 +13,13 @@
 mod fonts;
 mod sheet;
 mod template;
+mod value_glyphs;
 mod values;
 mod writing;
 
 pub(crate) use fonts::Fonts;
 pub(crate) use template::{Template, TemplatePiece};
-pub(crate) use values::{TextValue, TextValues};
+pub(crate) use values::{MOST_NOTE_CHARACTERS, TextValue, TextValues};
 pub(crate) use writing::{TextBlock, TextPlacement};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -80,6 +81,11 @@ pub(crate) enum LettersError {
          fewer different letters"
     )]
     TooLarge { bytes: usize, most: usize },
+    #[error(
+        "`{placeholder}` does not name a note; write `{{meta.KEY}}` with 1 to 64 letters, digits, `-`, `_` or `.`, or \
+         `{{{{meta.` for plain text"
+    )]
+    NoKey { placeholder: String },
     #[error("the text reaches beyond the 32 bits of a coordinate; use a smaller `x`, `y` or `size`")]
     TooFar,
 }

@@ -1,6 +1,8 @@
-//! Text templates: finds `{fps}`, `{frame}`, `{time}` and `{size}` in a text, line by line.
+//! Text templates: finds `{fps}`, `{frame}`, `{time}`, `{size}` and `{meta.KEY}` in a text, line by line.
 //!
-//! `{{` stands for `{`; any other word in braces is plain text.
+//! `{{` stands for `{`; any other word in braces is plain text. `{meta.` without a key and a closing brace is an error.
+
+use vramp_runtime::Notes;
 
 use super::LettersError;
 use super::values::TextValue;
@@ -27,7 +29,7 @@ impl Template {
         if count > MOST_CHARACTERS {
             return Err(LettersError::TooLong { count, most: MOST_CHARACTERS });
         }
-        Ok(Template { lines: text.lines().map(pieces).collect() })
+        Ok(Template { lines: text.lines().map(pieces).collect::<Result<_, _>>()? })
     }
 
     /// A template of one line.
@@ -39,6 +41,11 @@ impl Template {
     pub(super) fn changes(&self) -> bool {
         self.lines.iter().flatten().any(|piece| matches!(piece, TemplatePiece::Value(_)))
     }
+
+    /// Whether the text has placeholders of notes.
+    pub(super) fn has_notes(&self) -> bool {
+        self.lines.iter().flatten().any(|piece| matches!(piece, TemplatePiece::Value(TextValue::Note(_))))
+    }
 }
 
 impl TemplatePiece {
@@ -47,7 +54,32 @@ impl TemplatePiece {
     }
 }
 
-fn pieces(line: &str) -> Vec<TemplatePiece> {
+/// The beginning of the placeholder of a note.
+const NOTE: &str = "{meta.";
+
+/// The note that the text begins with, and the text after its placeholder; `None` if the text begins otherwise.
+fn note(text: &str) -> Result<Option<(TextValue, &str)>, LettersError> {
+    let Some(rest) = text.strip_prefix(NOTE) else { return Ok(None) };
+    match rest.split_once('}') {
+        Some((key, rest)) if Notes::is_key(key) => Ok(Some((TextValue::Note(key.to_owned()), rest))),
+        found => {
+            let key = found.map_or(rest, |(key, _)| key);
+            let end = if found.is_some() { "}" } else { "" };
+            Err(LettersError::NoKey { placeholder: format!("{NOTE}{}{end}", shortened(key)) })
+        }
+    }
+}
+
+/// The beginning of a text, for an error.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 70;
+    match text.char_indices().nth(MOST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", &text[..end]),
+    }
+}
+
+fn pieces(line: &str) -> Result<Vec<TemplatePiece>, LettersError> {
     let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), line);
     while let Some(at) = rest.find('{') {
         text.push_str(&rest[..at]);
@@ -57,9 +89,11 @@ fn pieces(line: &str) -> Vec<TemplatePiece> {
             rest = &rest[2..];
             continue;
         }
-        let named =
-            TextValue::ALL.into_iter().find_map(|value| Some((value, rest.strip_prefix(value.placeholder()?)?)));
-        match named {
+        let named = || {
+            let behind = |value: &TextValue| rest.strip_prefix(value.placeholder()?);
+            TextValue::PLACED.into_iter().find_map(|value| behind(&value).map(|behind| (value, behind)))
+        };
+        match note(rest)?.or_else(named) {
             Some((value, behind)) => {
                 if !text.is_empty() {
                     pieces.push(TemplatePiece::Fixed(std::mem::take(&mut text)));
@@ -77,7 +111,7 @@ fn pieces(line: &str) -> Vec<TemplatePiece> {
     if !text.is_empty() {
         pieces.push(TemplatePiece::Fixed(text));
     }
-    pieces
+    Ok(pieces)
 }
 
 #[cfg(test)]
@@ -101,8 +135,25 @@ mod tests {
         assert_eq!(shown("a {{fps} b {{{fps}"), "[a {fps} b {] Fps");
         assert_eq!(shown("{word} {} { {fps {FPS} }"), "[{word} {} { {fps {FPS} }]");
         assert_eq!(shown("{delta}"), "[{delta}]");
+        assert_eq!(shown("{meta.n}{meta.a-b_c.d} {{meta.} {meta}"), r#"Note("n") Note("a-b_c.d") [ {meta.} {meta}]"#);
         assert_eq!(shown(""), "");
         assert_eq!(shown("a\n\nb\n"), "[a] /  / [b]");
+    }
+
+    #[test]
+    fn a_note_without_a_key_is_refused_in_words() {
+        let long = format!("{{meta.{}}}", "k".repeat(100));
+        for (text, shown) in [
+            ("a {meta.} b", "`{meta.}`"),
+            ("{meta.two words}", "`{meta.two words}`"),
+            ("{meta.open", "`{meta.open`"),
+            ("{meta.open\n}", "`{meta.open`"),
+            (&long, "kkk...}`"),
+        ] {
+            let error = Template::read(text).expect_err("it has no key").to_string();
+            assert!(error.contains(shown) && error.contains("write `{meta.KEY}`"), "{error}");
+            assert!(error.contains("or `{{meta.` for plain text"), "{error}");
+        }
     }
 
     #[test]

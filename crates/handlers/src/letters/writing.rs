@@ -1,7 +1,7 @@
 //! Text blocks: lines of text in one colour, with the values of each frame in their places.
 //!
 //! A block holds its lines, the masks of their glyphs, and the parameters and small data of the kernel `glyphs`. Laying
-//! out a frame allocates nothing, however long the values get.
+//! out a frame allocates nothing, however long the values get, except when a note has a character for the first time.
 //!
 //! A line without values is shaped as a whole. In a line with values (`{fps}`) each piece of text is shaped alone, and
 //! values are composed of characters that were shaped one by one: there is no kerning inside a value, and a value does
@@ -19,7 +19,8 @@ use super::MOST_GLYPHS;
 use super::fonts::{Fonts, ShapedRun};
 use super::sheet::{GlyphMask, GlyphSheet};
 use super::template::{Template, TemplatePiece};
-use super::values::{CHARACTERS, MOST_CHARACTERS, TextValue, TextValues};
+use super::value_glyphs::ValueGlyphs;
+use super::values::{TextValue, TextValues};
 
 /// Invisible marks that set the direction of the following text.
 const TO_THE_RIGHT: char = '\u{200e}';
@@ -41,6 +42,8 @@ pub(crate) struct TextBlock {
     lines: Vec<TextLine>,
     /// The characters of values, once for each font size in which values occur.
     figures: Vec<ValueGlyphs>,
+    /// For the characters of notes; `None` if the text has no notes.
+    fonts: Option<Fonts>,
     /// Maximum number of glyphs of all values together.
     room: usize,
     /// The values of the current layout, each followed by a line break.
@@ -68,15 +71,10 @@ enum LineItem {
 }
 
 /// Masks with the positions of their origins, and the distance that the pen moves over all masks.
-struct PlacedGlyphs {
-    marks: Vec<(GlyphMask, f64, f64)>,
+#[derive(Clone)]
+pub(super) struct PlacedGlyphs {
+    pub(super) marks: Vec<(GlyphMask, f64, f64)>,
     advance: f64,
-}
-
-/// The characters of values, in the order of [`CHARACTERS`].
-struct ValueGlyphs {
-    size_px: u32,
-    of: Vec<PlacedGlyphs>,
 }
 
 impl TextBlock {
@@ -87,6 +85,7 @@ impl TextBlock {
         texts: &[(Template, TextPlacement)],
     ) -> Result<TextBlock, LettersError> {
         let (mut sheet, mut lines, mut figures) = (GlyphSheet::default(), Vec::new(), Vec::<ValueGlyphs>::new());
+        let has_notes = texts.iter().any(|(template, _)| template.has_notes());
         for (template, place) in texts {
             let size_px = place.size_px;
             for (at, pieces) in template.lines.iter().enumerate() {
@@ -95,7 +94,7 @@ impl TextBlock {
                 lines.push(TextLine { x: place.x, y: place.y.saturating_add(down), items, size_px });
             }
             if template.changes() && figures.iter().all(|figures| figures.size_px != size_px) {
-                figures.push(ValueGlyphs::of(fonts, &mut sheet, size_px)?);
+                figures.push(ValueGlyphs::of(fonts, &mut sheet, size_px, has_notes)?);
             }
         }
         // Lines without glyphs are removed, so that they cost nothing.
@@ -103,13 +102,14 @@ impl TextBlock {
         let fixed: usize = lines.iter().map(TextLine::fixed_glyphs).sum();
         let count = fixed + lines.len();
         let room = MOST_GLYPHS.checked_sub(count).ok_or(LettersError::TooMany { count })?;
-        let values = lines.iter().map(TextLine::values).map(Iterator::count).sum::<usize>() * (MOST_CHARACTERS + 1);
+        let values = lines.iter().flat_map(TextLine::values).map(|value| value.most_bytes() + 1).sum();
         Ok(TextBlock {
             color,
             sheet,
             set: lines.iter().map(|line| Vec::with_capacity(line.most_glyphs())).collect(),
             lines,
             figures,
+            fonts: None,
             room,
             values: String::with_capacity(values),
             next: String::with_capacity(values),
@@ -119,8 +119,15 @@ impl TextBlock {
         })
     }
 
+    /// Keeps the fonts if the text has notes, whose characters are not known before they occur.
+    pub(crate) fn keeping(mut self, fonts: Fonts) -> TextBlock {
+        let has_notes = self.lines.iter().flat_map(TextLine::values).any(|value| matches!(value, TextValue::Note(_)));
+        self.fonts = has_notes.then_some(fonts);
+        self
+    }
+
     /// Sets the values of a frame of this size; returns the parameters and the small data of `glyphs`.
-    pub(crate) fn set(&mut self, values: &TextValues, size: Size) -> Result<(&[u32], &[u32]), LettersError> {
+    pub(crate) fn set(&mut self, values: &TextValues<'_>, size: Size) -> Result<(&[u32], &[u32]), LettersError> {
         self.next.clear();
         for value in self.lines.iter().flat_map(TextLine::values) {
             values.write(value, &mut self.next);
@@ -128,10 +135,19 @@ impl TextBlock {
         }
         if self.next != self.values || self.laid_for != Some(size) {
             std::mem::swap(&mut self.next, &mut self.values);
+            self.shape_values();
             self.lay(size)?;
             self.laid_for = Some(size);
         }
         Ok((&self.words, &self.small))
+    }
+
+    /// Shapes the characters of notes that occur for the first time.
+    fn shape_values(&mut self) {
+        let Some(fonts) = &mut self.fonts else { return };
+        for c in self.values.lines().flat_map(str::chars) {
+            self.figures.iter_mut().for_each(|figures| figures.add(c, fonts, &mut self.sheet));
+        }
     }
 
     /// Places the masks of all lines.
@@ -147,7 +163,7 @@ impl TextBlock {
                     LineItem::Text(laid) => laid.put(line, &mut pen, laid.marks.len(), set),
                     LineItem::Value(_) => {
                         let characters = values.next().unwrap_or_default().chars();
-                        let laid = characters.filter_map(|c| figures?.of.get(CHARACTERS.find(c)?));
+                        let laid = characters.filter_map(|c| figures?.get(c));
                         for laid in laid {
                             laid.put(line, &mut pen, room, set);
                             room = room.saturating_sub(laid.marks.len());
@@ -166,9 +182,9 @@ impl TextBlock {
 }
 
 impl TextLine {
-    fn values(&self) -> impl Iterator<Item = TextValue> {
+    fn values(&self) -> impl Iterator<Item = &TextValue> {
         self.items.iter().filter_map(|item| match item {
-            LineItem::Value(value) => Some(*value),
+            LineItem::Value(value) => Some(value),
             LineItem::Text(_) => None,
         })
     }
@@ -182,27 +198,13 @@ impl TextLine {
     }
 
     fn most_glyphs(&self) -> usize {
-        self.fixed_glyphs() + self.values().count() * MOST_CHARACTERS
-    }
-}
-
-impl ValueGlyphs {
-    fn of(fonts: &mut Fonts, sheet: &mut GlyphSheet, size_px: u32) -> Result<ValueGlyphs, LettersError> {
-        let mut bytes = [0; 4];
-        let shaped = CHARACTERS.chars().map(|c| {
-            let run = fonts.shape(c.encode_utf8(&mut bytes), size_px);
-            let mut laid = PlacedGlyphs::of(fonts, sheet, run)?;
-            // One glyph per character, as `MOST_CHARACTERS` assumes.
-            laid.marks.truncate(1);
-            Ok(laid)
-        });
-        Ok(ValueGlyphs { size_px, of: shaped.collect::<Result<_, _>>()? })
+        self.fixed_glyphs() + self.values().map(TextValue::most_characters).sum::<usize>()
     }
 }
 
 impl PlacedGlyphs {
     /// The masks of a run, without the empty masks.
-    fn of(fonts: &mut Fonts, sheet: &mut GlyphSheet, run: ShapedRun) -> Result<PlacedGlyphs, LettersError> {
+    pub(super) fn of(fonts: &mut Fonts, sheet: &mut GlyphSheet, run: ShapedRun) -> Result<PlacedGlyphs, LettersError> {
         let mut marks = Vec::with_capacity(run.glyphs.len());
         for glyph in run.glyphs {
             let mark = sheet.mark(fonts, glyph.key)?;
@@ -251,7 +253,7 @@ fn items(
             let run = fonts.shape(&format!("{direction}{text}"), size_px);
             Ok(LineItem::Text(PlacedGlyphs::of(fonts, sheet, run)?))
         }
-        TemplatePiece::Value(value) => Ok(LineItem::Value(*value)),
+        TemplatePiece::Value(value) => Ok(LineItem::Value(value.clone())),
     });
     let mut items = items.collect::<Result<Vec<_>, LettersError>>()?;
     if leftward {

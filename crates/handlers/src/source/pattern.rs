@@ -125,7 +125,7 @@ impl PixelHandler for Pattern {
         self.settings.size
     }
 
-    fn frame(&mut self, info: &PixelInfo, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
+    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let Settings { kind, size, rate, frames, .. } = self.settings;
         let n = info.now.number;
         if frames.is_some_and(|frames| n >= frames) {

@@ -121,7 +121,12 @@ fn lane(
     let group = |handlers: Vec<Box<dyn PixelHandler>>, source: Option<usize>, extra_inputs: Vec<usize>| {
         let made = handlers[0].size(size(1, 1));
         let extra_inputs = extra_inputs.into_iter().map(|port| ExtraInput { port, member: 0 }).collect();
-        FusedUnit::fuse("all", handlers, rate, FusedPorts { source, extra_inputs, size: made, small_bytes: 0 })
+        FusedUnit::fuse(
+            "all",
+            handlers,
+            rate,
+            FusedPorts { source, extra_inputs, data_inputs: vec![], size: made, small_bytes: 0 },
+        )
     };
     let mut nodes = Vec::new();
     let mut runs: Vec<Vec<Box<dyn PixelHandler>>> = Vec::new();

@@ -88,7 +88,7 @@ pub fn make(
         Worker::Frames(handler) => Ok(handler),
         Worker::Pixels(handler) => {
             let size = content.map_or(size(1, 1), |(_, size)| size);
-            let ports = FusedPorts { source: Some(0), extra_inputs: vec![], size, small_bytes: 0 };
+            let ports = FusedPorts { source: Some(0), extra_inputs: vec![], data_inputs: vec![], size, small_bytes: 0 };
             Ok(Box::new(FusedUnit::fuse(entry.name, vec![handler], rate, ports)))
         }
     }

@@ -112,8 +112,13 @@ pub fn refusal(text: &str) -> String {
 
 /// These filters as one kernel.
 pub fn group(texts: &[&str]) -> FusedUnit {
-    let ports =
-        FusedPorts { source: Some(0), extra_inputs: vec![], size: Size { width: 3, height: 3 }, small_bytes: 0 };
+    let ports = FusedPorts {
+        source: Some(0),
+        extra_inputs: vec![],
+        data_inputs: vec![],
+        size: Size { width: 3, height: 3 },
+        small_bytes: 0,
+    };
     FusedUnit::fuse("group", texts.iter().map(|text| make(text)).collect(), Rate::new(30, 1), ports)
 }
 

@@ -430,7 +430,8 @@ impl Work {
 /// Units of work on one frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Units {
-    /// This many units per pixel of the output, or of the lead input for sinks.
+    /// This many units per pixel of the output, or of the lead input for sinks. If the output is a tensor or data, per
+    /// element of the output or of the lead input, whichever has more.
     PerPixel(f64),
     /// This many units per pixel, depending on settings.
     PerPixelBy(fn(&SettingValues) -> f64),

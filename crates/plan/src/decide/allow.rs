@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::catalog::nearest;
 use crate::profile::{Limits, Profile};
-use crate::words::{Space, SpaceSet};
+use crate::words::{Content, Space, SpaceSet};
 
 use super::explain::{NoPlan, OffDevice};
 use super::net::Net;
@@ -258,7 +258,8 @@ impl Buffers {
     /// The buffers of a node's own kernel. Unlinked inputs and data ports are not bound.
     pub fn of(net: &Net<'_>, at: usize) -> Buffers {
         let node = &net.nodes[at];
-        let read = node.inputs.iter().flatten().filter(|w| net.wires[**w].content.bytes() > 0).count() as u32;
+        let is_bound = |content: &Content| content.bytes() > 0 && !content.is_data();
+        let read = node.inputs.iter().flatten().filter(|w| is_bound(&net.wires[**w].content)).count() as u32;
         let written = node.outputs.iter().filter(|c| c.bytes() > 0).count() as u32;
         Buffers { read, written, small: node.entry.small.is_some() }
     }

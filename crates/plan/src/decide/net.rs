@@ -94,9 +94,12 @@ impl Net<'_> {
         let work = node.entry.work_under(&node.settings);
         let read = self.lead_wire(at).map(|w| &self.wires[w].content);
         let Some(main) = self.main_content(at).filter(|_| !node.untouched) else { return (work.class, 0.0) };
+        // A handler that finds something in a picture reads all of it, however little it sends.
+        let made = main.elements();
+        let elements = if main.frame().is_some() { made } else { read.map_or(made, |read| read.elements().max(made)) };
         let units = match work.units {
-            Units::PerPixel(units) => units * main.elements() as f64,
-            Units::PerPixelBy(units) => units(&node.settings) * main.elements() as f64,
+            Units::PerPixel(units) => units * elements as f64,
+            Units::PerPixelBy(units) => units(&node.settings) * elements as f64,
             Units::PerFrameBy(units) => match (read.unwrap_or(main).frame(), main.frame()) {
                 (Some(input), Some(output)) => units(&node.settings, input.size, output.size),
                 _ => 0.0,

@@ -45,6 +45,12 @@ pub enum PrepareError {
     /// A handler of pixels has a port for something else.
     #[error("{handler}: its kernels compute pictures, but {port} carries {content}; make it a `FrameHandler`")]
     NotPictures { handler: String, port: String, content: String },
+    /// The first input or the lead of a handler of pixels carries data.
+    #[error(
+        "{handler}: its kernels compute pictures, but {port} carries data; only inputs after the first that do not lead \
+         may carry data, so declare the pictures first and let one of them lead"
+    )]
+    LedByData { handler: String, port: String },
     #[error("{from} -> {to} carries audio, which can be planned but does not run; remove the link")]
     Audio { from: String, to: String },
     #[error("could not start {count} threads: {problem}; use fewer threads (`--threads`)")]
@@ -62,6 +68,7 @@ impl PrepareError {
             | PrepareError::NoDevice { handler }
             | PrepareError::Device { handler, .. }
             | PrepareError::NotPictures { handler, .. }
+            | PrepareError::LedByData { handler, .. }
             | PrepareError::NotPixels { handler } => Some(handler),
             PrepareError::Threads { .. } | PrepareError::Audio { .. } => None,
         }

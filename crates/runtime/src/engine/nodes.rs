@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::device::transfer::{Download, PassThrough, Upload};
 use crate::failure::{NodeMember, catch};
 use crate::frame::Meta;
-use crate::fused::{ExtraInput, FusedPorts, FusedUnit};
+use crate::fused::{DataInput, ExtraInput, FusedPorts, FusedUnit};
 use crate::handler::{FrameHandler, HandlerError};
 use crate::node::Node;
 use crate::registry::{OwnedSetup, Worker};
@@ -158,7 +158,7 @@ async fn make_handler(
     for at in &unit.handlers {
         match make(shared, *at)? {
             Worker::Pixels(handler) => {
-                check_pictures(&shared.planned[*at])?;
+                check_ports(&shared.planned[*at])?;
                 pixels.push(handler);
             }
             Worker::Frames(handler) if unit.handlers.len() == 1 => return Ok(handler),
@@ -180,19 +180,24 @@ async fn make_handler(
     }))
 }
 
-/// Refuses a handler of pixels with a port that carries something else than pictures.
-fn check_pictures(planned: &Planned<'_>) -> Result<(), PrepareError> {
+/// Refuses a handler of pixels with a port that carries something else than pictures. Inputs other than the first and
+/// the lead may carry data.
+fn check_ports(planned: &Planned<'_>) -> Result<(), PrepareError> {
     let entry = planned.handler.entry;
+    let name = || planned.handler.name.clone();
     let inputs = entry.inputs.iter().map(|port| port.name).zip(&planned.inputs);
+    let others = inputs.clone().filter(|(_, content)| !content.as_ref().is_some_and(Content::is_data));
     let outputs = entry.outputs.iter().map(|port| port.name).zip(&planned.outputs);
     let other = |(port, content): (&'static str, &Option<Content>)| {
         Some((port, content.as_ref().filter(|content| content.frame().is_none())?.to_string()))
     };
-    match inputs.chain(outputs).find_map(other) {
+    if let Some((port, content)) = others.chain(outputs).find_map(other) {
+        return Err(PrepareError::NotPictures { handler: name(), port: port.to_owned(), content });
+    }
+    let mut leading = inputs.enumerate().filter(|(at, _)| [0, planned.handler.lead].contains(at));
+    match leading.find_map(|(_, input)| other(input)) {
         None => Ok(()),
-        Some((port, content)) => {
-            Err(PrepareError::NotPictures { handler: planned.handler.name.clone(), port: port.to_owned(), content })
-        }
+        Some((port, _)) => Err(PrepareError::LedByData { handler: name(), port: port.to_owned() }),
     }
 }
 
@@ -200,17 +205,21 @@ fn check_pictures(planned: &Planned<'_>) -> Result<(), PrepareError> {
 fn ports(shared: &BuildContext<'_>, unit: &Unit, first: usize) -> FusedPorts {
     let planned = shared.planned;
     let port = |at: usize, port: usize| unit.inputs.iter().position(|input| *input == (at, port));
-    let extra_inputs = unit.handlers.iter().enumerate().flat_map(|(member, at)| {
-        let inputs = 1..planned[*at].handler.entry.inputs.len();
-        inputs.filter(|input| planned[*at].inputs[*input].is_some()).map(move |input| (member, *at, input))
+    let inputs = unit.handlers.iter().enumerate().flat_map(|(member, at)| {
+        let inputs = planned[*at].inputs.iter().enumerate();
+        inputs.filter_map(move |(input, content)| Some((member, input, content.as_ref()?, port(*at, input)?)))
     });
+    let (data, pictures): (Vec<_>, Vec<_>) = inputs.partition(|(_, _, content, _)| content.is_data());
     let main = |contents: &'_ [Option<Content>]| contents.first().and_then(Option::as_ref).cloned();
     let content = main(&planned[first].inputs).or_else(|| main(&planned[first].outputs));
     FusedPorts {
         source: port(first, 0),
-        extra_inputs: extra_inputs
-            .filter_map(|(member, at, input)| Some(ExtraInput { port: port(at, input)?, member }))
+        extra_inputs: pictures
+            .into_iter()
+            .filter(|(_, input, ..)| *input > 0)
+            .map(|(member, .., port)| ExtraInput { port, member })
             .collect(),
+        data_inputs: data.into_iter().map(|(member, input, _, port)| DataInput { port, member, input }).collect(),
         size: content.as_ref().and_then(Content::frame).map_or(Size { width: 1, height: 1 }, |frame| frame.size),
         small_bytes: unit.handlers.iter().fold(0, |sum, at| planned[*at].handler.small_bytes.saturating_add(sum)),
     }

@@ -145,6 +145,12 @@ impl fmt::Display for Note<'_> {
 }
 
 impl Notes {
+    /// Whether a note can have this key: 1 to 64 bytes of letters, digits, `-`, `_` and `.`.
+    pub fn is_key(key: &str) -> bool {
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        !key.is_empty() && key.len() <= MOST_KEY && key.chars().all(is_word)
+    }
+
     /// Calls `visit` with each key and value, in the order in which they were attached.
     pub fn visit(&self, mut visit: impl FnMut(&str, Note<'_>)) {
         let bytes = self.memory.read();
@@ -230,8 +236,7 @@ impl NewNotes {
 
     /// Adds a note. A later note of the same key replaces an earlier one.
     pub(crate) fn add(&mut self, key: &str, note: Note<'_>) -> Result<(), NoteError> {
-        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if key.is_empty() || key.len() > MOST_KEY || !key.chars().all(is_word) {
+        if !Notes::is_key(key) {
             return Err(NoteError::Key { key: key.chars().take(MOST_KEY).collect() });
         }
         if let Note::Text(text) = note

@@ -1,14 +1,15 @@
 //! Fused units: the pixel handlers of one fusion group, run as one kernel behind the [`FrameHandler`] interface.
 //!
-//! [`params`] collects the members' parameters, [`recipe`] joins their parts, [`compute`], [`on_host`] and
-//! [`on_device`] make the frames, and [`swap`] replaces members whose settings have changed. The plan decides which
-//! handlers are fused.
+//! [`params`] collects the members' parameters, also from [`data_inputs`], [`recipe`] joins their parts, [`compute`],
+//! [`on_host`] and [`on_device`] make the frames, and [`swap`] replaces members whose settings have changed. The plan
+//! decides which handlers are fused.
 //!
 //! Invariants: the output is completely written. The pixels are the same whether the handlers are fused or run one by
 //! one, on the CPU or on the GPU. Each frame carries its own size, so the size may change within a stream.
 
 mod bands;
 mod compute;
+mod data_inputs;
 mod on_device;
 mod on_host;
 mod params;
@@ -27,9 +28,10 @@ use vramp_plan::{Rate, Shader, Size, Variant, Variants};
 
 use crate::frame::{Frame, Yuv};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, ParamPlace, Part, PixelHandler};
-
 use crate::services::StartContext;
 
+pub(crate) use data_inputs::DataFrames;
+pub use data_inputs::DataInput;
 use on_device::DeviceKernels;
 use params::ParamProgress;
 use recipe::FusedRecipe;
@@ -86,6 +88,7 @@ pub struct FusedPorts {
     /// The other images: first those that the head reads beside its source, then one for each function that reads an
     /// extra image, in the order of the functions.
     pub extra_inputs: Vec<ExtraInput>,
+    pub data_inputs: Vec<DataInput>,
     /// The source size before the first frame, and the size that a generator makes.
     pub size: Size,
     /// Planned bytes of small data.

@@ -12,7 +12,7 @@ use crate::frame::{Frame, Meta, Yuv};
 use crate::handler::{Call, Flow, HandlerError, Now, ParamWriter, PixelInfo};
 use crate::memory::no_memory::NoMemory;
 
-use super::{ExtraInput, FusedUnit, NOTHING_YET};
+use super::{DataFrames, ExtraInput, FusedUnit, NOTHING_YET};
 
 /// How far a frame's parameters are filled in.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl FusedUnit {
         let sizes = (self.ports.size, size);
         let here = self.ports.size;
         let progress = ParamProgress { number: now.number, sizes, member: 0, part: 0, here, yuv: Yuv::default() };
-        match self.fill_member(progress, now) {
+        match self.fill_member(progress, now, None) {
             Ok(Ok(progress)) => self.progress = Some(progress),
             Ok(Err(Flow::Ended)) => return true,
             // The node's call will request the parameters again.
@@ -83,7 +83,7 @@ impl FusedUnit {
             self.failed = Some(progress.member);
             self.progress = Some(progress);
             self.check_extra_inputs(call, &progress)?;
-            progress = match self.fill_member(progress, call.now())? {
+            progress = match self.fill_member(progress, call.now(), Some(call))? {
                 Ok(progress) => progress,
                 Err(flow) => return Ok(Err(flow)),
             };
@@ -92,17 +92,22 @@ impl FusedUnit {
         Ok(Ok(progress.sizes))
     }
 
-    /// Calls the next member for its parameters. If the member fails before it has written any parameters, a repeated
-    /// call continues with this member. Otherwise the repeated call begins anew, because written parameters cannot be
-    /// taken back.
+    /// Calls the next member for its parameters; without a call if the node has not called yet. If the member fails before
+    /// it has written any parameters, a repeated call continues with this member. Otherwise the repeated call begins anew,
+    /// because written parameters cannot be taken back.
     fn fill_member(
         &mut self,
         mut progress: ParamProgress,
         now: Now,
+        call: Option<&Call<'_>>,
     ) -> Result<Result<ParamProgress, Flow>, HandlerError> {
         let member = &mut self.members[progress.member];
         let made = member.handler.size(progress.here);
-        let info = PixelInfo { now, size: made, source: progress.here, rate: self.rate, yuv: progress.yuv };
+        let notes = call.and_then(Call::lead_notes);
+        let frames = call.map_or(&[][..], |call| &*call.inputs);
+        let data = DataFrames { member: progress.member, inputs: &self.ports.data_inputs, frames };
+        let info =
+            PixelInfo { now, size: made, source: progress.here, rate: self.rate, yuv: progress.yuv, notes, data };
         let places = &self.places[progress.part..progress.part + member.parts.len()];
         let mut give = ParamWriter { params: &mut self.params, places, next: 0 };
         let flow = match catch(|| member.handler.frame(&info, &mut give)) {

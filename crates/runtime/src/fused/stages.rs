@@ -19,7 +19,7 @@ use crate::frame::Frame;
 use crate::handler::{Call, Flow, HandlerError, Part};
 
 use super::swap::PreparedUnit;
-use super::{ExtraInput, FusedMember, FusedPorts, FusedUnit};
+use super::{DataInput, ExtraInput, FusedMember, FusedPorts, FusedUnit};
 
 /// A call that continues with a later stage.
 pub(super) struct ResumedCall {
@@ -77,10 +77,13 @@ impl FusedPorts {
     fn of_stage(&self, members: &Range<usize>) -> FusedPorts {
         let own = self.extra_inputs.iter().filter(|extra| members.contains(&extra.member));
         let own = own.map(|extra| ExtraInput { member: extra.member - members.start, ..*extra });
+        let data = self.data_inputs.iter().filter(|data| members.contains(&data.member));
+        let data = data.map(|data| DataInput { member: data.member - members.start, ..*data });
         let ports = self.extra_inputs.iter().map(|extra| extra.port).chain(self.source);
+        let ports = ports.chain(self.data_inputs.iter().map(|data| data.port));
         let after_all = ports.max().map_or(0, |last| last + 1);
         let source = if members.start == 0 { self.source } else { Some(after_all) };
-        FusedPorts { source, extra_inputs: own.collect(), ..*self }
+        FusedPorts { source, extra_inputs: own.collect(), data_inputs: data.collect(), ..*self }
     }
 }
 
@@ -140,6 +143,8 @@ impl FusedUnit {
     pub(super) fn process_stages(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let number = call.now().number;
         let has_source = self.ports.source.is_some();
+        // The frames between the stages have the lead's notes, for the members of the later stages.
+        let notes = call.lead_notes().cloned();
         let (mut frame, first) = match self.resumed.take().filter(|resumed| resumed.number == number) {
             Some(ResumedCall { stage, frame, .. }) => {
                 if has_source {
@@ -156,6 +161,7 @@ impl FusedUnit {
             let slot = self.later[at].ports.source.expect("a later stage reads the previous stage");
             let mut inputs: SmallVec<[Option<Frame>; 9]> = call.inputs.iter().cloned().collect();
             inputs.resize(inputs.len().max(slot + 1), None);
+            frame.set_notes(notes.clone());
             inputs[slot] = Some(frame);
             let mut made = [None];
             let mut stage = Call {

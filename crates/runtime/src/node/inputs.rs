@@ -16,7 +16,7 @@
 
 use vramp_plan::{Policy, Space};
 
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameContent};
 use crate::link::LinkReceiver;
 use crate::link::ring::{BEFORE_ALL, DropReason, SlotRing, StreamSlot};
 #[cfg(not(target_arch = "wasm32"))]
@@ -256,9 +256,10 @@ impl Inputs {
         lost
     }
 
-    /// The newest frames of all inputs but the lead.
+    /// The newest frames of all inputs but the lead, without data, which stay on the host.
     pub(crate) fn supplied(&mut self) -> impl Iterator<Item = &mut Frame> {
-        self.others_mut().filter_map(|port| port.newest.as_mut())
+        let is_data = |frame: &Frame| matches!(frame.meta().content, FrameContent::Data { .. });
+        self.others_mut().filter_map(|port| port.newest.as_mut()).filter(move |frame| !is_data(frame))
     }
 
     /// Takes out what an input holds; `None` if the input is not linked.

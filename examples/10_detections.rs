@@ -1,6 +1,6 @@
 //! Lesson 10: finding and drawing. `spot` finds the bright object in a picture with tensor ops and sends its position as
-//! data. `boxes` draws a box there, and `tell` attaches the position to the picture as notes, which `text` shows. On the GPU, the pictures stay
-//! there; of each frame, only the 32 bytes of data come to the host.
+//! data. `boxes` draws a box there, and `tell` attaches the position to the picture as notes, which `text` shows. If the
+//! handlers run on the GPU, the pictures stay there; of each frame, only the 32 bytes of data come to the host.
 //!
 //! `cargo run --release --example 10_detections`
 
@@ -11,7 +11,7 @@ use vramp::prelude::*;
 use vramp::tensor::{ChannelLayout, Context, Expr, ImageSpec, Reduction, Tensor, TensorError};
 
 /// Half the side of a box, in pixels.
-const HALF: f32 = 24.0;
+const HALF: f32 = 44.0;
 
 /// Finds the centre of everything that is bright. Data is an array of f32: the kind (1 for detections), the number of
 /// detections, and for each of them left, top, right, bottom, score and class.

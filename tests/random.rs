@@ -6,8 +6,11 @@
 
 pub(crate) mod chance;
 pub(crate) mod files;
+pub(crate) mod kinds;
 pub(crate) mod settings;
 mod sketch;
+pub(crate) mod trouble;
+mod twin;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

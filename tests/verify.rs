@@ -103,6 +103,17 @@ fn each_handler_is_placed_only_where_its_settings_and_its_content_allow() {
     }
 }
 
+#[test]
+fn a_handler_that_sends_no_frame_needs_no_dispatch() {
+    crate::random::trouble::quietly();
+    for how in ["filters", "fails", "panics"] {
+        let text = format!("pattern size=8x8 ! stumbles each=1 how={how} on-error=skip ! null");
+        let found =
+            verified(&text, &with_test_kinds(), 3, Some(device().clone())).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert!(found.is_equal() && found.compared() == 4, "{text}\n{found}");
+    }
+}
+
 /// A random graph of one or two sources, chains after the sources, and blends of any two outputs.
 fn random_graph(state: &mut u64) -> String {
     const WORK: [&str; 18] = [

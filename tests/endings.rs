@@ -9,21 +9,18 @@
 //! `VRAMP_SEED=17` runs only seed 17.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use vramp::Pipeline;
 use vramp::gpu::Device;
-use vramp::kernels::PixelFn;
 use vramp::plan::catalog::{Entry, Fallback, Liveness, Setting, ValueType};
 use vramp::plan::{GraphSpec, HandlerSpec, OnError, RunOptions, Space};
-use vramp::runtime::{
-    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, RunError, RunEvent,
-    Setup, Worker,
-};
+use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Registry, RunError, RunEvent, Setup, Worker};
 
 use crate::random::chance::Chance;
-use crate::shared::{ADD_RED, KEEPS};
+use crate::random::trouble::{self, does_stumble, lock, quietly};
+use crate::shared::KEEPS;
 
 // ---- handlers
 
@@ -32,18 +29,6 @@ const fn setting(name: &'static str, value: ValueType, default: &'static str) ->
 }
 
 const WHOLE: ValueType = ValueType::Int { min: 0, max: 1000 };
-
-static STUMBLES: Entry = Entry {
-    name: "stumbles",
-    about: "fails now and then",
-    example: "pattern ! stumbles ! null",
-    settings: &[
-        setting("each", WHOLE, "3"),
-        setting("from", WHOLE, "0"),
-        setting("how", ValueType::Choice(&["fails", "panics", "filters", "fails-once"]), "fails"),
-    ],
-    ..Entry::FILTER
-};
 
 static LAGS: Entry = Entry {
     name: "lags",
@@ -55,44 +40,6 @@ static LAGS: Entry = Entry {
     blocking: true,
     ..Entry::CONTROL
 };
-
-static STUMBLING: PixelFn = ADD_RED;
-
-/// Adds the number of its calls to red, so that a second call for one frame is visible. Fails, panics or filters on
-/// some frames.
-struct Stumbles {
-    each: u64,
-    from: u64,
-    how: String,
-    asked: u32,
-    failed: Option<u64>,
-}
-
-impl PixelHandler for Stumbles {
-    fn parts(&self) -> Vec<Part> {
-        vec![Part::Function(&STUMBLING)]
-    }
-
-    fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
-        self.asked += 1;
-        let number = info.now.number;
-        if does_stumble(self.each, self.from, number) {
-            match self.how.as_str() {
-                "fails" => return Err(HandlerError::failed("on purpose")),
-                "panics" => std::panic::panic_any("on purpose"),
-                "filters" => return Ok(Flow::Filtered),
-                _ if self.failed.replace(number) != Some(number) => return Err(HandlerError::failed("at first")),
-                _ => {}
-            }
-        }
-        give.part(&[self.asked & 255], &[]);
-        Ok(Flow::Produced)
-    }
-}
-
-fn does_stumble(each: u64, from: u64, number: u64) -> bool {
-    each > 0 && number >= from && (number - from).is_multiple_of(each)
-}
 
 /// Passes frames through, some of them late, so that later handlers wait.
 struct Lags(u64);
@@ -122,18 +69,9 @@ impl FrameHandler for Keeps {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn registry(kept: &Arc<Mutex<Kept>>) -> Registry {
     let mut registry = vramp::registry();
-    let stumbles = |setup: &Setup<'_>| {
-        let number = |key| setup.settings.int(key).unwrap_or(0).unsigned_abs();
-        let how = setup.settings.word("how").unwrap_or("fails").to_owned();
-        Ok(Worker::pixels(Stumbles { each: number("each"), from: number("from"), how, asked: 0, failed: None }))
-    };
-    registry.add(&STUMBLES, stumbles).expect("a good entry");
+    trouble::add_to(&mut registry, &Arc::default());
     let lags =
         |setup: &Setup<'_>| Ok(Worker::frames(Lags(setup.settings.int("each").unwrap_or(1).unsigned_abs().max(1))));
     registry.add(&LAGS, lags).expect("a good entry");
@@ -399,15 +337,6 @@ fn seeds(from: u64, usual: u64, long: u64) -> std::ops::Range<u64> {
         _ if std::env::var_os("VRAMP_LONG").is_some() => from..from + long,
         _ => from..from + usual,
     }
-}
-
-/// Silences intended panics, which would fill the output.
-fn quietly() {
-    std::panic::set_hook(Box::new(|panic| {
-        if panic.payload().downcast_ref::<&str>() != Some(&"on purpose") {
-            eprintln!("{panic}");
-        }
-    }));
 }
 
 #[test]

@@ -1,219 +1,263 @@
-//! Random pipelines of every handler that runs. Fused and unfused, on the CPU and on the GPU, they make the same
-//! frames, lose no frame, and leave no memory in use.
+//! Random pipelines of every handler that runs, over pictures, tensors and data, with joins, notes and failing handlers.
+//! Fused and unfused, on the CPU and on the GPU, they make the same frames, lose no frame, and leave no memory in use.
 //!
 //! A failure is shown with its seed and with the smallest graph that still fails. `VRAMP_SEED=17` runs only seed 17.
-//! `cargo xtask long` runs thousands of pipelines.
+//! `cargo xtask long` runs more pipelines.
 
 pub(crate) mod chance;
+mod checks;
+mod drawing;
 pub(crate) mod files;
+pub(crate) mod kinds;
 pub(crate) mod settings;
 mod sketch;
+pub(crate) mod trouble;
+mod twin;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use vramp::gpu::{Adapter, Device, LimitSet};
+use vramp::gpu::{Device, LimitSet};
 use vramp::kernels::PixelFn;
-use vramp::plan::catalog::{Entry, Family};
-use vramp::plan::{Graph, Profile, RunOptions, Space};
+use vramp::plan::Space;
+use vramp::plan::catalog::{Entry, Family, Input, KernelRule, Output, TensorRule};
 use vramp::runtime::{
-    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, Report, Worker,
+    Call, Flow, FrameHandler, HandlerError, ParamWriter, Part, PixelHandler, PixelInfo, Registry, Worker,
 };
-use vramp::verify::{Options, VerifyError, verify};
-use vramp::{Error, Pipeline, machine};
 
-use crate::shared::ADD_RED;
+use crate::shared::{ADD_RED, pass};
+use checks::{Judge, Verdict};
+use drawing::Drawing;
 use files::Files;
-use sketch::{Drawing, Sketch};
+use sketch::Sketch;
+use trouble::Kept;
 
-/// The number of frames of each source.
-const FRAMES: u64 = 4;
 /// The maximum number of handlers in a graph on the GPU, where every handler is also compiled and run alone.
 const MOST_ON_DEVICE: usize = 5;
 const MOST_ON_CPU: usize = 8;
-/// No run takes this long unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
-/// All built-in kinds. The kinds that print are replaced.
-fn quiet_kinds() -> Registry {
-    vramp::registry().remade(|entry, make| {
+/// The first seed and the number of graphs on each side. Under `VRAMP_LONG` there are [`LONGER`] times as many.
+const ON_CPU: (u64, u64) = (0, 2000);
+const ON_DEVICE: (u64, u64) = (100_000, 300);
+const LONGER: u64 = 5;
+/// Each side has this many tests, because a test runs in one process.
+const PARTS: u64 = 4;
+
+/// All built-in kinds and those of the tests. The kinds that print are replaced.
+fn quiet_kinds(kept: &Arc<Mutex<Kept>>) -> Registry {
+    let mut registry = vramp::registry().remade(|entry, make| {
         if entry.family == Family::Control && entry.name == "probe" {
             return Some(Arc::new(|_| Ok(Worker::frames(Pass))));
         }
         make.cloned()
-    })
+    });
+    kinds::add_to(&mut registry);
+    trouble::add_to(&mut registry, kept);
+    registry
 }
 
 struct Pass;
 
 impl FrameHandler for Pass {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
-        let frame = call.take(0).ok_or_else(|| HandlerError::failed("no lead frame"))?;
-        call.send(0, frame);
-        Ok(Flow::Produced)
+        pass(call)
     }
 }
 
-fn seeds(from: u64, usual: u64, long: u64) -> Range<u64> {
-    match std::env::var("VRAMP_SEED").map(|seed| seed.parse()) {
-        Ok(Ok(seed)) => seed..seed + 1,
-        _ if std::env::var_os("VRAMP_LONG").is_some() => from..from + long,
-        _ => from..from + usual,
+fn judge() -> Judge {
+    let kept = Arc::default();
+    Judge { registry: quiet_kinds(&kept), kept, device: None, tally: Arc::default() }
+}
+
+/// The seeds of one part of the graphs of a side.
+fn seeds((first, usual): (u64, u64), part: u64) -> Range<u64> {
+    if let Some(seed) = std::env::var("VRAMP_SEED").ok().and_then(|seed| seed.parse::<u64>().ok()) {
+        // The first part runs it.
+        return seed..seed + u64::from(part == 0);
     }
-}
-
-/// Describes the error in the results of a graph. `None` if there is none, or if the graph is invalid.
-fn wrong(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
-    let (send, answer) = channel();
-    let (sketch, registry, device) = (sketch.clone(), registry.clone(), device.cloned());
-    // If the thread hangs, it is left running, because the test has failed by then.
-    std::thread::spawn(move || send.send(wrong_within(&sketch, &registry, device.as_ref())));
-    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Some(format!("it has not come to its end within {PATIENCE:?}")))
-}
-
-fn wrong_within(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
-    let tried = catch_unwind(AssertUnwindSafe(|| {
-        let spec = sketch.spec();
-        let options = Options { frames: FRAMES, device: device.cloned(), ..Options::default() };
-        match verify(&spec, registry, &options) {
-            Ok(found) if !found.is_equal() => return Some(found.to_string()),
-            Ok(found) if found.compared() == 0 => return Some(format!("nothing was compared\n{found}")),
-            Ok(_) => {}
-            Err(VerifyError::Graph(_) | VerifyError::Pipeline(Error::NoPlan(_))) => return None,
-            Err(error) => return Some(error.to_string()),
-        }
-        ran(sketch, registry, device)
-    }));
-    tried.unwrap_or_else(|panic| {
-        let said =
-            panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-        Some(format!("it panicked: {}", said.unwrap_or_default()))
-    })
-}
-
-/// Describes the error in the report of a normal run.
-fn ran(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> Option<String> {
-    let spec = sketch.spec();
-    let graph = registry.check(&spec).ok()?;
-    let options = RunOptions::new().frames(FRAMES).nominal_time().threads(2);
-    let builder = Pipeline::from_graph(graph.clone()).registry(registry);
-    let pipeline = match device {
-        None => builder.options(options.only(Space::Cpu)).build(),
-        Some(device) => builder.options(mingled(options, &graph)).profile(figures(device)).device(device).build(),
-    };
-    let report = match pipeline.and_then(|mut pipeline| pipeline.run()) {
-        Err(Error::NoPlan(_)) => return None,
-        Err(error) => return Some(error.to_string()),
-        Ok(report) => report,
-    };
-    unaccounted(&report, sketch.ends_early())
-}
-
-/// Of the handlers that offer both spaces, pins every third to the CPU, so that frames are transferred both ways.
-fn mingled(options: RunOptions, graph: &Graph) -> RunOptions {
-    let both = graph.handlers().iter().filter(|h| h.entry.offers(Space::Cpu) && h.entry.offers(Space::Gpu));
-    both.enumerate().fold(options.only(Space::Gpu), |options, (at, handler)| match at % 3 {
-        1 => options.place(&handler.name, Space::Cpu),
-        _ => options,
-    })
-}
-
-/// The profile of a device with the limits that it was opened with.
-fn figures(device: &Device) -> Profile {
-    machine::figures_of(Some(&Adapter { limits: *device.limits(), ..device.adapter().clone() }))
-}
-
-/// Describes a frame that is not accounted for.
-fn unaccounted(report: &Report, ends_early: bool) -> Option<String> {
-    for link in &report.links {
-        if link.sent != link.taken + link.dropped + link.queued {
-            return Some(format!("a link does not account for its frames: {link:?}"));
-        }
-    }
-    for handler in &report.handlers {
-        if handler.calls != handler.emitted + handler.filtered + handler.errors + handler.lost + handler.held {
-            return Some(format!("a handler does not account for its frames: {handler:?}"));
-        }
-    }
-    let memory = &report.memory;
-    // Frames are dropped if they are sent to a handler that has ended.
-    let dropped = if ends_early { 0 } else { report.dropped.sum() };
-    let left = (memory.leaked, report.in_flight, report.failed, dropped);
-    (left != (0, 0, 0, 0)).then(|| format!("leaked, in flight, failed and dropped are {left:?}: {:?}", memory.leaks))
+    let count = if std::env::var_os("VRAMP_LONG").is_some() { LONGER * usual } else { usual };
+    first + count * part / PARTS..first + count * (part + 1) / PARTS
 }
 
 /// Runs the graphs of these seeds, alternating between the devices. Panics with the first failure and the smallest
-/// graph that still fails.
-fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, registry: &Registry, devices: &[Device]) {
+/// graph that still fails. Few graphs may be refused.
+fn all_are_right(seeds: Range<u64>, drawing: &Drawing<'_>, judges: &[Judge]) {
+    trouble::quietly();
+    let (count, mut refused) = (seeds.end - seeds.start, Vec::new());
     for seed in seeds {
-        let device = devices.get(seed as usize % devices.len().max(1));
+        let judge = &judges[seed as usize % judges.len()];
         let sketch = drawing.sketch(seed);
-        if let Some(why) = wrong(&sketch, registry, device) {
-            let (small, why_small) = smallest(&sketch, registry, device);
-            panic!(
-                "seed {seed}: {why}\n{}\n\nas small as it gets: {why_small}\n{}\n\nVRAMP_SEED={seed} cargo test --test \
-                 integration random:: runs it alone",
-                sketch.text(),
-                small.text()
-            );
+        match judge.verdict(&sketch) {
+            Verdict::Right => {}
+            Verdict::Refused(why) => refused.push(format!("seed {seed}: {why}")),
+            Verdict::Wrong(why) => {
+                let (small, why_small) = smallest(&sketch, judge);
+                panic!(
+                    "seed {seed}: {why}\n{}\n\nas small as it gets: {why_small}\n{}\n\nVRAMP_SEED={seed} cargo test \
+                     --test integration random:: runs it alone",
+                    sketch.text(),
+                    small.text()
+                );
+            }
         }
+    }
+    assert!(refused.len() as u64 * 20 <= count, "{} of {count} are refused:\n{}", refused.len(), refused.join("\n"));
+    for judge in judges.iter().filter(|_| count > 1) {
+        let done = (judge.tally.arrived.load(Ordering::Relaxed), judge.tally.dispatched.load(Ordering::Relaxed));
+        assert!(
+            done.0 > count && (done.1 > count || judge.device.is_none()),
+            "arrived, dispatched: {done:?} of {count}"
+        );
     }
 }
 
-fn smallest(sketch: &Sketch, registry: &Registry, device: Option<&Device>) -> (Sketch, String) {
-    let small = sketch.shrunk(|sketch| wrong(sketch, registry, device).is_some());
-    let why = wrong(&small, registry, device).unwrap_or_else(|| "it does not fail any more".to_owned());
+fn smallest(sketch: &Sketch, judge: &Judge) -> (Sketch, String) {
+    let small = sketch.shrunk(|sketch| judge.verdict(sketch).wrong().is_some());
+    let why = judge.verdict(&small).wrong().unwrap_or_else(|| "it does not fail any more".to_owned());
     (small, why)
 }
 
-#[test]
-fn random_pipelines_make_the_same_frames_fused_and_unfused() {
-    let (registry, files) = (quiet_kinds(), Files::new());
-    let drawing = Drawing::of(&registry, &files, Space::Cpu, MOST_ON_CPU);
-    all_are_right(seeds(0, 250, 2000), &drawing, &registry, &[]);
+fn on_the_cpu(part: u64) {
+    let (judge, files) = (judge(), Files::new());
+    let drawing = Drawing::of(&judge.registry, &files, Space::Cpu, MOST_ON_CPU);
+    all_are_right(seeds(ON_CPU, part), &drawing, std::slice::from_ref(&judge));
+}
+
+fn on_the_device(part: u64) {
+    // The second device binds four buffers at a time, so that less is fused and some handlers stay on the CPU.
+    let (own, files) = (judge(), Files::new());
+    let judges = [LimitSet::Adapter, LimitSet::Downlevel].map(|limits| {
+        let device = Device::choose().limits(limits).open();
+        let device = device.expect("an adapter; Mesa's software driver is one package away");
+        Judge { device: Some(device), tally: Arc::default(), ..own.clone() }
+    });
+    let drawing = Drawing::of(&own.registry, &files, Space::Gpu, MOST_ON_DEVICE);
+    all_are_right(seeds(ON_DEVICE, part), &drawing, &judges);
 }
 
 #[test]
-fn random_pipelines_make_the_same_frames_on_the_device() {
-    // The second device binds four buffers at a time, so that less is fused and some handlers stay on the CPU.
-    let devices = [LimitSet::Adapter, LimitSet::Downlevel].map(|limits| {
-        Device::choose().limits(limits).open().expect("an adapter; Mesa's software driver is one package away")
-    });
-    let (registry, files) = (quiet_kinds(), Files::new());
-    let drawing = Drawing::of(&registry, &files, Space::Gpu, MOST_ON_DEVICE);
-    all_are_right(seeds(100_000, 40, 300), &drawing, &registry, &devices);
+fn random_pipelines_make_the_same_frames_fused_and_unfused_part_1() {
+    on_the_cpu(0);
 }
+
+#[test]
+fn random_pipelines_make_the_same_frames_fused_and_unfused_part_2() {
+    on_the_cpu(1);
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_fused_and_unfused_part_3() {
+    on_the_cpu(2);
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_fused_and_unfused_part_4() {
+    on_the_cpu(3);
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_on_the_device_part_1() {
+    on_the_device(0);
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_on_the_device_part_2() {
+    on_the_device(1);
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_on_the_device_part_3() {
+    on_the_device(2);
+}
+
+#[test]
+fn random_pipelines_make_the_same_frames_on_the_device_part_4() {
+    on_the_device(3);
+}
+
+/// What graphs must have, with the least percentage of graphs that have it: about half of what is drawn.
+const FEATURES: &[(&str, u64)] = &[
+    ("tensors of f32", 15),
+    ("tensors of f16", 1),
+    ("tensors of i32", 2),
+    ("tensors of u32", 2),
+    ("tensors of u8", 2),
+    ("tensors of i8", 2),
+    ("null takes pictures", 15),
+    ("null takes tensors", 5),
+    ("null takes data", 4),
+    ("collects takes pictures", 25),
+    ("collects takes tensors", 10),
+    ("collects takes data", 8),
+    ("app takes pictures", 15),
+    ("app takes tensors", 5),
+    ("app takes data", 4),
+    ("control over pictures", 20),
+    ("control over tensors", 3),
+    ("control over data", 2),
+    ("fan-out of pictures", 15),
+    ("fan-out of tensors", 3),
+    ("fan-out of data", 2),
+    ("join with pictures", 3),
+    ("join with tensors", 5),
+    ("join with data", 7),
+    ("join led by data", 1),
+    ("live", 2),
+    ("until=lead", 10),
+    ("until=shortest", 9),
+    ("on-error=stop", 4),
+    ("on-error=skip", 8),
+    ("on-error=retry", 8),
+    ("notes, number", 6),
+    ("notes, text", 2),
+    ("notes, list", 2),
+    ("space=any", 12),
+    ("space=cpu", 12),
+    ("space=gpu", 12),
+];
 
 #[test]
 fn every_handler_that_runs_is_drawn() {
-    let (registry, files) = (quiet_kinds(), Files::new());
-    for (on, most, seeds) in [(Space::Cpu, MOST_ON_CPU, 0..250), (Space::Gpu, MOST_ON_DEVICE, 100_000..100_120)] {
-        let drawing = Drawing::of(&registry, &files, on, most);
-        let drawn: BTreeSet<String> =
-            seeds.flat_map(|seed| drawing.sketch(seed).registry().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let (judge, files) = (judge(), Files::new());
+    for (on, most, (first, count)) in [(Space::Cpu, MOST_ON_CPU, ON_CPU), (Space::Gpu, MOST_ON_DEVICE, ON_DEVICE)] {
+        let drawing = Drawing::of(&judge.registry, &files, on, most);
+        let mut drawn: BTreeSet<String> = BTreeSet::new();
+        let mut with: BTreeMap<String, u64> = BTreeMap::new();
+        // A quarter of the CPU's graphs is enough to see what is drawn.
+        let seen = count.min(500);
+        for seed in first..first + seen {
+            let sketch = drawing.sketch(seed);
+            drawn.extend(sketch.kinds().map(str::to_owned));
+            for feature in sketch.features(&drawing.contents(&sketch)) {
+                *with.entry(feature).or_default() += 1;
+            }
+        }
         let missing: Vec<_> =
             drawing.entries().iter().map(|entry| entry.name).filter(|name| !drawn.contains(*name)).collect();
         assert!(missing.is_empty(), "never drawn for the {on}: {missing:?}");
-        assert!(["pattern", "raw", "image"].iter().all(|source| drawn.contains(*source)), "{drawn:?}");
+        let sources = ["pattern", "raw", "image", "tensors", "facts"];
+        assert!(sources.iter().all(|source| drawn.contains(*source)), "{drawn:?}");
+        let part = |feature: &str| with.get(feature).copied().unwrap_or(0) * 100 / seen;
+        let is_possible = |feature: &str| on == Space::Gpu || feature != "space=gpu";
+        let rare: Vec<_> =
+            FEATURES.iter().filter(|(feature, least)| is_possible(feature) && part(feature) < *least).collect();
+        assert!(rare.is_empty(), "too rare for the {on}: {rare:?}\nof {seen}: {with:#?}");
     }
 }
 
-// ---- a planted mistake
+// ---- planted mistakes
 
 static UNLIKE: PixelFn =
     PixelFn { wgsl: "fn add_red(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> { return c; }", ..ADD_RED };
 
-static ENTRY: Entry = Entry { name: "addred", about: "adds to red", example: "", ..Entry::FILTER };
+static ADDS_RED: Entry = Entry { name: "addred", about: "adds to red", example: "", ..Entry::FILTER };
 
 /// Adds a different number in each instance, so that no two runs agree.
-struct AddRed(u32);
+struct AddsRed(u32);
 
-impl PixelHandler for AddRed {
+impl PixelHandler for AddsRed {
     fn parts(&self) -> Vec<Part> {
         vec![Part::Function(&UNLIKE)]
     }
@@ -224,28 +268,73 @@ impl PixelHandler for AddRed {
     }
 }
 
+static FORGES: Entry = Entry {
+    name: "forges",
+    about: "replaces tensors",
+    example: "",
+    inputs: &[Input::TENSOR],
+    outputs: &[Output { tensor: TensorRule::Input, ..Output::TENSOR }],
+    kernel: KernelRule::None,
+    spaces: &[Space::Cpu],
+    ..Entry::FILTER
+};
+
+/// Sends other elements in each instance.
+struct Forges(u32);
+
+impl FrameHandler for Forges {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let Some(meta) = call.input(0).map(|frame| *frame.meta()) else { return Ok(Flow::Filtered) };
+        let mut made = call.lend_frame(meta)?;
+        // As floats, such bytes are far apart.
+        made.fill().expect("it was just lent").fill(64 + (self.0 % 32) as u8);
+        call.send(0, made);
+        Ok(Flow::Produced)
+    }
+}
+
+static MISNOTES: Entry = Entry { name: "misnotes", about: "replaces a note", example: "", ..Entry::CONTROL };
+
+/// Attaches another note in each instance.
+struct Misnotes(u32);
+
+impl FrameHandler for Misnotes {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        call.note("instance", f64::from(self.0))?;
+        pass(call)
+    }
+}
+
 #[test]
 fn a_handler_that_is_wrong_is_found_and_everything_else_left_out() {
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let (mut registry, files) = (quiet_kinds(), Files::new());
-    let make = |_: &vramp::runtime::Setup<'_>| Ok(Worker::pixels(AddRed(MADE.fetch_add(1, Ordering::Relaxed))));
-    registry.add(&ENTRY, make).expect("a new name");
-    let drawing = Drawing::of(&registry, &files, Space::Cpu, MOST_ON_CPU);
-    let mut found = 0;
-    for seed in 0..200 {
-        let sketch = drawing.sketch(seed);
-        let planted = sketch.registry().any(|kind| kind == ENTRY.name);
-        if !planted || sketch.handlers() < 4 || wrong(&sketch, &registry, None).is_none() {
-            continue;
+    let next = || MADE.fetch_add(1, Ordering::Relaxed);
+    trouble::quietly();
+    for planted in [&ADDS_RED, &FORGES, &MISNOTES] {
+        let (mut judge, files) = (judge(), Files::new());
+        let added = match planted.name {
+            "addred" => judge.registry.add(planted, move |_| Ok(AddsRed(next()))),
+            "forges" => judge.registry.add(planted, move |_| Ok(Forges(next()))),
+            _ => judge.registry.add(planted, move |_| Ok(Misnotes(next()))),
+        };
+        added.expect("a new name");
+        let drawing = Drawing::of(&judge.registry, &files, Space::Cpu, MOST_ON_CPU);
+        let mut found = 0;
+        for seed in 0..400 {
+            if found == 3 {
+                break;
+            }
+            let sketch = drawing.sketch(seed);
+            let is_planted = sketch.kinds().any(|kind| kind == planted.name);
+            if !is_planted || sketch.handlers() < 4 || judge.verdict(&sketch).wrong().is_none() {
+                continue;
+            }
+            let (small, why) = smallest(&sketch, &judge);
+            let kinds: Vec<_> = small.kinds().collect();
+            assert!(kinds.len() == 2 && kinds[1] == planted.name, "{}\n{}", sketch.text(), small.text());
+            assert!(why.contains(&format!("{}0", planted.name)), "{why}");
+            found += 1;
         }
-        let (small, why) = smallest(&sketch, &registry, None);
-        let registry: Vec<_> = small.registry().collect();
-        assert!(registry.len() == 2 && registry[1] == ENTRY.name, "{}\n{}", sketch.text(), small.text());
-        assert!(why.contains("addred0"), "{why}");
-        found += 1;
-        if found == 3 {
-            return;
-        }
+        assert_eq!(found, 3, "pipelines in which {} was found", planted.name);
     }
-    panic!("found in {found} pipelines only");
 }

@@ -80,6 +80,40 @@ fn chains_and_diamonds_are_equal_fused_unfused_and_on_the_device() {
     assert!(some_fuse, "there was nothing to compare");
 }
 
+/// The built-in kinds and those of the random graphs.
+fn with_test_kinds() -> Registry {
+    let mut registry = vramp::registry();
+    crate::random::kinds::add_to(&mut registry);
+    crate::random::trouble::add_to(&mut registry, &std::sync::Arc::default());
+    registry
+}
+
+#[test]
+fn each_handler_is_placed_only_where_its_settings_and_its_content_allow() {
+    for (text, compared) in [
+        // Data stays on the host, and so does a control that passes data on.
+        ("facts ! identity ! delay 1 ! null", 2),
+        ("pattern size=8x8 ! detect ! identity ! null", 3),
+        ("pattern size=8x8 ! means space=cpu ! null", 2),
+        ("pattern size=8x8 ! means space=gpu ! weigh ! null", 3),
+    ] {
+        let found =
+            verified(text, &with_test_kinds(), 3, Some(device().clone())).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert!(found.is_equal() && found.compared() >= compared, "{text}\n{found}");
+    }
+}
+
+#[test]
+fn a_handler_that_sends_no_frame_needs_no_dispatch() {
+    crate::random::trouble::quietly();
+    for how in ["filters", "fails", "panics"] {
+        let text = format!("pattern size=8x8 ! stumbles each=1 how={how} on-error=skip ! null");
+        let found =
+            verified(&text, &with_test_kinds(), 3, Some(device().clone())).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert!(found.is_equal() && found.compared() == 4, "{text}\n{found}");
+    }
+}
+
 /// A random graph of one or two sources, chains after the sources, and blends of any two outputs.
 fn random_graph(state: &mut u64) -> String {
     const WORK: [&str; 18] = [

@@ -15,7 +15,7 @@ const LONG: &[(&str, &str, &str)] = &[
     ("vramp-plan", "placement::", "placement against brute force"),
     ("vramp-plan", "depth::", "simulated runs of diamonds"),
     ("vramp", "soak::", "a million frames on the CPU, a hundred thousand on the GPU"),
-    ("vramp", "random::", "2,000 random pipelines on the CPU, 300 on the GPU"),
+    ("vramp", "random::", "10,000 random pipelines on the CPU, 1,500 on the GPU"),
     ("vramp", "live::", "1,000 changes of settings in running pipelines"),
     ("vramp", "endings::", "50,000 random graphs of joins and failures against the rules"),
     ("vramp-tensor", "store_threads::", "eight threads at one store, a minute in each space"),

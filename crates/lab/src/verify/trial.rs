@@ -13,7 +13,7 @@ use vramp_plan::catalog::{
 };
 use vramp_plan::{
     Content, Format, Graph, GraphSpec, Handler, HandlerSpec, LinkEnd, OnLoss, Plan, PlannedLink, Policy, PortAt, Rate,
-    RunOptions, Space,
+    RunOptions, Space, SpaceSet,
 };
 use vramp_runtime::{Registry, Report};
 
@@ -143,12 +143,13 @@ impl<'a> Subject<'a> {
     /// Names of the handlers that can run in both spaces and be compared, including converters that the planner
     /// inserted.
     pub(super) fn twins(&self) -> impl Iterator<Item = &str> {
-        let both = |entry: &Entry| entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
         let written = self.graph.handlers().iter().filter(move |handler| {
-            let entry = handler.entry;
+            let (entry, spaces) = (handler.entry, self.spaces(handler));
+            let both = spaces.contains(Space::Cpu) && spaces.contains(Space::Gpu);
             let fits = !self.kept_off.contains_key(&handler.name);
-            both(entry) && fits && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
+            both && fits && entry.transfer.is_none() && !entry.outputs.is_empty() && !is_read(handler)
         });
+        let both = |entry: &Entry| entry.offers(Space::Cpu) && entry.offers(Space::Gpu);
         let converts = self.graph.catalog().converter().is_some_and(both);
         let inserted = self.plan.handlers.iter().filter(move |handler| handler.inserted && converts);
         written.map(|handler| handler.name.as_str()).chain(inserted.map(|handler| handler.name.as_str()))
@@ -156,10 +157,24 @@ impl<'a> Subject<'a> {
 
     /// Handlers that can compute only on the device.
     pub(super) fn device_only(&self) -> impl Iterator<Item = &'a Handler> {
-        self.graph.handlers().iter().filter(|handler| {
-            let entry = handler.entry;
-            entry.transfer.is_none() && !entry.outputs.is_empty() && !entry.offers(Space::Cpu)
-        })
+        self.graph
+            .handlers()
+            .iter()
+            .filter(|handler| !handler.entry.outputs.is_empty() && self.runs_on_device_only(handler))
+    }
+
+    /// The spaces in which a handler of the graph or of a trial can run, under its settings. A handler of nothing but
+    /// data stays on the host.
+    fn spaces(&self, handler: &Handler) -> SpaceSet {
+        let offered = handler.entry.spaces_under(&handler.settings);
+        let own = |at: PortAt| self.plan.handlers[at.handler].name == handler.name;
+        let mut links = self.plan.links.iter().filter(|link| own(link.from) || own(link.to)).peekable();
+        let only_data = links.peek().is_some() && links.all(|link| link.content.is_data());
+        if only_data && offered.contains(Space::Cpu) { SpaceSet::CPU } else { offered }
+    }
+
+    fn runs_on_device_only(&self, handler: &Handler) -> bool {
+        handler.entry.transfer.is_none() && !self.spaces(handler).contains(Space::Cpu)
     }
 
     /// The names of a handler and of all handlers before it.
@@ -181,7 +196,7 @@ impl<'a> Subject<'a> {
 
     /// Whether the graph has a handler that runs only on the device.
     pub(super) fn needs_device(&self) -> bool {
-        self.graph.handlers().iter().any(|h| h.entry.transfer.is_none() && !h.entry.offers(Space::Cpu))
+        self.graph.handlers().iter().any(|handler| self.runs_on_device_only(handler))
     }
 
     /// Runs the graph, or a part of the graph.
@@ -202,7 +217,7 @@ impl<'a> Subject<'a> {
                 On::Device if self.kept_off.contains_key(&handler.name) => Space::Cpu,
                 On::Device => Space::Gpu,
             };
-            if trial.device.is_some() && handler.entry.offers(place) {
+            if trial.device.is_some() && self.spaces(handler).contains(place) {
                 options = options.place(&handler.name, place);
             }
         }
@@ -300,7 +315,7 @@ impl<'a> Subject<'a> {
         if handler.entry.transfer.is_some() && !transfers {
             return HandlerSpec::new(CARRY.name);
         }
-        if handler.entry.outputs.is_empty() && (!handler.entry.offers(Space::Cpu) || is_app(handler)) {
+        if handler.entry.outputs.is_empty() && (!self.spaces(handler).contains(Space::Cpu) || is_app(handler)) {
             return app::sink();
         }
         // A live source cannot wait, so the speed of the trial would decide which frames arrive.

@@ -69,14 +69,14 @@ impl TensorHandler for Spot {
     }
 }
 
-/// Draws the outline of a box, for CPU and GPU.
+/// Draws the outline of a box, for CPU and GPU. The parameters are left, top, right and bottom.
 static OUTLINE: PixelFn = PixelFn {
     name: "outline",
-    wgsl: "fn outline(c: vec4<i32>, at: vec2<i32>, left: u32, top: u32, right: u32, bottom: u32) -> vec4<i32> {
-        let low = vec2<i32>(int(left), int(top));
-        let high = vec2<i32>(int(right), int(bottom));
+    wgsl: "fn outline(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
+        let low = vec2<i32>(int(k), int(k + 1u));
+        let high = vec2<i32>(int(k + 2u), int(k + 3u));
         let inside = all(at >= low) && all(at <= high);
-        let edge = any(at < low + 3) || any(at > high - 3);
+        let edge = any(at < low + vec2<i32>(3)) || any(at > high - vec2<i32>(3));
         return select(c, vec4<i32>(255, 160, 0, 255), inside && edge);
     }",
     words: 4,
@@ -112,7 +112,7 @@ impl PixelHandler for Boxes {
 
     fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let found = info.data(1).and_then(|data| data.detections().next());
-        let bounds = found.map_or([1, 1, 0, 0], |found| found.bounds.map(|at| at as i32));
+        let bounds = found.map_or([1, 1, 0, 0], |found| found.bounds.map(|at| at.round() as i32));
         give.part(&bounds.map(|at| at as u32), &[]);
         Ok(Flow::Produced)
     }
@@ -156,7 +156,7 @@ pub fn registry() -> Registry {
     registry
 }
 
-fn main() -> Result<(), Error> {
+pub fn main() -> Result<(), Error> {
     let path = std::env::temp_dir().join("vramp-detections-%02d.png");
     let text = format!(
         "pattern kind=ball size=320x240 frames=40 label=false name=cam ! tell name=t ! boxes name=b ! \

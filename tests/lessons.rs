@@ -3,6 +3,8 @@
 
 #[path = "../examples/08_app_loop.rs"]
 mod app_loop;
+#[path = "../examples/10_detections.rs"]
+mod detections;
 #[path = "../examples/09_live.rs"]
 mod live;
 #[path = "../examples/05_multimodal.rs"]
@@ -35,6 +37,25 @@ fn frames_of_a_program_are_pushed_and_pulled() {
 #[test]
 fn settings_change_while_a_pipeline_runs() {
     live::main().expect("lesson 9 runs");
+}
+
+#[test]
+fn what_is_found_in_a_picture_is_drawn_on_it_and_only_that_comes_to_the_host() {
+    use vramp::prelude::*;
+    let text = "pattern kind=ball size=160x120 frames=30 label=false name=cam ! tell name=t ! boxes name=b ! null
+                cam. ! spot name=s ! t.data; s. ! b.data";
+    let registry = detections::registry();
+    let spec = vramp::read(text, registry.catalog()).expect("a valid graph");
+    let options =
+        vramp::verify::Options { frames: 5, device: Some(crate::shared::device().clone()), ..Default::default() };
+    let verified = vramp::verify::verify(&spec, &registry, &options).expect("an adapter");
+    assert!(verified.is_equal(), "{verified}");
+    let builder = Pipeline::parse(text).registry(&registry).options(RunOptions::new().only(Space::Gpu));
+    let report = builder.build().and_then(|mut pipeline| pipeline.run()).expect("lesson 10 runs");
+    assert_eq!((report.frames_out, report.counters.downloads), (30, 30));
+    // The constants go up once; of each frame, 32 bytes come down.
+    assert!(report.counters.transfer_bytes < 30 * 32 + 2048, "{} bytes", report.counters.transfer_bytes);
+    detections::main().expect("lesson 10 runs");
 }
 
 /// Lesson 2 with arguments is the whole program.

@@ -381,3 +381,53 @@ fn a_note_that_does_not_fit_fails_its_frame_in_words() {
     let error = Pipeline::parse(text).registry(&registry).options(options).build().unwrap().run().unwrap_err();
     assert!(error.to_string().contains("the note `words` has 300 bytes of text, but 255 is the maximum"), "{error}");
 }
+
+#[test]
+fn a_frame_of_another_input_that_is_sent_on_has_the_notes_of_the_lead() {
+    static SWAPS: Entry = Entry {
+        name: "swaps",
+        about: "sends the frame of its second input",
+        example: "pattern name=p ! swaps name=s ! null; p. ! s.b",
+        inputs: &[Input::VIDEO, Input { name: "b", ..Input::VIDEO }],
+        settings: &[Setting::bool("adds", "whether it attaches a note").default("false")],
+        kernel: KernelRule::None,
+        ..Entry::FILTER
+    };
+    static CALLS: Entry = Entry {
+        name: "calls",
+        about: "attaches a note",
+        example: "pattern ! calls key=x ! null",
+        settings: &[Setting::text("key", "the key").default("")],
+        ..Entry::CONTROL
+    };
+    /// Sends the frame of an input, with a note.
+    struct Sends(usize, String);
+    impl FrameHandler for Sends {
+        fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+            if !self.1.is_empty() {
+                call.note(&self.1, 1.0)?;
+            }
+            let Some(frame) = call.take(self.0) else { return Ok(Flow::Filtered) };
+            call.send(0, frame);
+            Ok(Flow::Produced)
+        }
+    }
+    let mut registry = registry();
+    let swaps = |setup: &Setup<'_>| Ok(Sends(1, if setup.flag("adds")? { "added".to_owned() } else { String::new() }));
+    registry.add(&SWAPS, swaps).unwrap();
+    registry.add(&CALLS, |setup: &Setup<'_>| Ok(Sends(0, setup.text("key")?.to_owned()))).unwrap();
+    for (key, adds, expected) in
+        [("", false, ""), ("", true, "added=1"), ("lead", false, "lead=1"), ("lead", true, "lead=1 added=1")]
+    {
+        let text = format!(
+            "pattern size=16x8 frames=3 name=p ! calls key=\"{key}\" ! swaps adds={adds} name=s ! app name=out; \
+             p. ! calls key=side ! s.b"
+        );
+        let options = RunOptions::new().only(Space::Cpu);
+        let running = Pipeline::parse(text).registry(&registry).options(options).build().unwrap().spawn().unwrap();
+        for frame in &running.output("out").unwrap() {
+            assert_eq!(frame.unwrap().notes().map(ToString::to_string).unwrap_or_default(), expected);
+        }
+        running.wait().unwrap();
+    }
+}

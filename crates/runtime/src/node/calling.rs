@@ -97,8 +97,13 @@ impl Node {
                 (self.last, self.stamps) = (now, true);
             }
         }
-        if matches!(outcome, Ok(Flow::Produced)) && (before.is_some() || !self.new_notes.is_empty()) {
-            outcome = self.attach_notes(before, later, context).map(|()| Flow::Produced);
+        if matches!(outcome, Ok(Flow::Produced)) {
+            if before.is_some() || !self.new_notes.is_empty() {
+                outcome = self.attach_notes(before, later, context).map(|()| Flow::Produced);
+            } else if self.given.len() > 1 && !self.is_source() {
+                // The frame of another input, sent on: it has the number and time of the lead, and not its own notes.
+                self.made.iter_mut().flatten().for_each(|made| made.set_notes(None));
+            }
         }
         self.keep_call(now, &outcome);
         for given in &mut self.given {
@@ -116,12 +121,14 @@ impl Node {
     /// Gives the frames of the last call the notes of the lead's frame, and those that the call has attached.
     fn attach_notes(&mut self, before: Option<Notes>, later: bool, context: &LaneContext) -> Result<(), HandlerError> {
         let adds = !self.new_notes.is_empty();
+        // The notes of a frame that a source was given are the source's own.
+        let own = self.is_source();
         let notes = if adds {
             Some(self.new_notes.attach(before.as_ref(), context.pool()).map_err(HandlerError::failed)?)
         } else {
             before
         };
-        for made in self.made.iter_mut().flatten().filter(|made| adds || made.notes().is_none()) {
+        for made in self.made.iter_mut().flatten().filter(|made| adds || !own || made.notes().is_none()) {
             made.set_notes(notes.clone());
         }
         self.later_notes = notes.filter(|_| later);

@@ -81,9 +81,9 @@ static OUTLINE: PixelFn = PixelFn {
     }",
     words: 4,
     row: |args: &RowArgs<'_>, pixels: &mut [[u8; 4]]| {
-        let [left, top, right, bottom] = [0, 1, 2, 3].map(|at| args.frame.words[at] as i32);
-        let y = args.y as i32;
-        for (pixel, x) in pixels.iter_mut().zip(args.x as i32..) {
+        let [left, top, right, bottom] = [0, 1, 2, 3].map(|at| args.frame.words[at].cast_signed());
+        let y = args.y.cast_signed();
+        for (pixel, x) in pixels.iter_mut().zip(args.x.cast_signed()..) {
             let inside = x >= left && y >= top && x <= right && y <= bottom;
             let edge = x < left + 3 || y < top + 3 || x > right - 3 || y > bottom - 3;
             if inside && edge {
@@ -113,7 +113,7 @@ impl PixelHandler for Boxes {
     fn frame(&mut self, info: &PixelInfo<'_>, give: &mut ParamWriter<'_>) -> Result<Flow, HandlerError> {
         let found = info.data(1).and_then(|data| data.detections().next());
         let bounds = found.map_or([1, 1, 0, 0], |found| found.bounds.map(|at| at.round() as i32));
-        give.part(&bounds.map(|at| at as u32), &[]);
+        give.part(&bounds.map(i32::cast_unsigned), &[]);
         Ok(Flow::Produced)
     }
 }

@@ -322,7 +322,7 @@ fn files(
     let png = format!("pattern kind=ball size=SIZE ! png path={}", folder.file("out-%04d.png"));
     cost_of::handler(timer, &["png"], &[TimedPiece::new(png, Space::Cpu).most_frames(6)], profile, stopped)?;
     let raw = format!("pattern kind=solid size=SIZE ! raw path={}", folder.file("out.raw"));
-    cost_of::handler(timer, &["raw"], &[TimedPiece::new(raw, Space::Cpu).most_frames(8)], profile, stopped)?;
+    cost_of::handler(timer, &["raw"], &[TimedPiece::new(raw, Space::Cpu).most_frames(16)], profile, stopped)?;
     let rates = &mut profile.cpu.rates;
     if let Some(figure) = rates.handlers.get("png") {
         rates.codec = figure.clone();

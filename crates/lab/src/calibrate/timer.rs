@@ -4,7 +4,7 @@
 
 use vramp_gpu::Device;
 use vramp_plan::{OnLoss, Profile, RunOptions, Size, Space};
-use vramp_runtime::Registry;
+use vramp_runtime::{Registry, Report};
 
 use super::stopwatch::Stopwatch;
 use super::{CalibrateError, Thoroughness};
@@ -62,6 +62,15 @@ impl TimedPiece {
     }
 }
 
+/// The time of all calls for one frame. A run that writes a few frames to a file takes longer than that, because the file
+/// is opened and finished.
+fn calls_ns(report: &Report) -> Option<f64> {
+    let alone = report.handlers.iter().filter_map(|handler| handler.p50_us);
+    let fused = report.groups.iter().filter(|group| group.handlers.len() > 1).filter_map(|group| group.p50_us);
+    let sum_us: f64 = alone.chain(fused).sum();
+    (sum_us > 0.0).then_some(sum_us * 1e3)
+}
+
 impl PipelineTimer<'_> {
     /// The time per frame, in nanoseconds: the quickest of several runs.
     pub fn frame_ns(
@@ -86,7 +95,8 @@ impl PipelineTimer<'_> {
             };
             let report = pipeline.run()?;
             let whole_ns = report.seconds * 1e9 / frames as f64;
-            let ns = if piece.is_watched() { self.stopwatch.frame_ns().unwrap_or(whole_ns) } else { whole_ns };
+            let called_ns = if piece.is_watched() { self.stopwatch.frame_ns() } else { calls_ns(&report) };
+            let ns = called_ns.unwrap_or(whole_ns);
             let is_long = ns * frames as f64 >= wanted_ns / 2.0 || frames >= piece.most_frames.min(MOST_FRAMES);
             // The first run does not count, because drivers still compile during that run, even if the same kernels ran
             // before. The run only shows how many frames are needed.

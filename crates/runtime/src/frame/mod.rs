@@ -339,6 +339,12 @@ impl Frame {
         self.meta = meta;
     }
 
+    /// Gives the frame the number, time and measurements of a call. Its content stays.
+    #[inline]
+    pub(crate) fn stamp(&mut self, number: u64, pts_ns: i64, birth: Birth) {
+        (self.meta.number, self.meta.pts_ns, self.meta.birth) = (number, pts_ns, birth);
+    }
+
     pub fn space(&self) -> Space {
         match &self.payload {
             Payload::Host(_) => Space::Cpu,

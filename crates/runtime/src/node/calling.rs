@@ -11,8 +11,8 @@
 use vramp_plan::{OnError, Space};
 
 use crate::failure::catch;
+use crate::frame::Frame;
 use crate::frame::notes::Notes;
-use crate::frame::{Frame, Meta};
 use crate::handler::{Call, Flow, HandlerError, Now};
 use crate::lane::context::{LaneContext, LaneRequest};
 
@@ -110,8 +110,7 @@ impl Node {
             *given = None;
         }
         for made in self.made.iter_mut().flatten() {
-            let own = *made.meta();
-            made.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+            made.stamp(now.number, now.pts_ns, now.birth);
         }
         outcome.map(|flow| (flow, later))
     }

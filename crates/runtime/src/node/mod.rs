@@ -50,7 +50,7 @@ use crate::clock::Clock;
 use crate::engine::barrier::{Barrier, SourceMark};
 use crate::failure::{HandlerFailure, NodeMember, catch};
 use crate::frame::notes::{NewNotes, Notes};
-use crate::frame::{Birth, Frame, Meta};
+use crate::frame::{Birth, Frame};
 use crate::handler::{Call, Flow, FrameHandler, HandlerError, Now, PartialFile};
 use crate::lane::context::LaneContext;
 use crate::link::LinkSender;
@@ -502,8 +502,7 @@ impl Node {
         let mut failure = None;
         let slot = match made {
             Ok(mut frame) => {
-                let own = *frame.meta();
-                frame.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+                frame.stamp(now.number, now.pts_ns, now.birth);
                 frame.set_notes(self.held.awaited_notes());
                 StreamSlot::Frame { pts_ns: now.pts_ns, frame }
             }

@@ -7,7 +7,7 @@
 //! Invariants: slots leave in the order they came. Nothing is sent without room. A watermark is sent only if it has
 //! changed.
 
-use crate::frame::{Frame, Meta};
+use crate::frame::Frame;
 use crate::link::LinkSender;
 use crate::link::ring::{SendResult, StreamSlot};
 use crate::node::inputs::Watermark;
@@ -46,8 +46,7 @@ impl Node {
                 (StreamSlot::Frame { mut frame, .. }, Some(now)) => {
                     self.counts.held -= 1;
                     self.counts.emitted += 1;
-                    let own = *frame.meta();
-                    frame.set_meta(Meta { pts_ns: now.pts_ns, number: now.number, birth: now.birth, ..own });
+                    frame.stamp(now.number, now.pts_ns, now.birth);
                     self.send_everywhere(StreamSlot::Frame { pts_ns: now.pts_ns, frame });
                     return;
                 }

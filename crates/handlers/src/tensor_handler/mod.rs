@@ -16,8 +16,8 @@ use vramp_tensor::{Context, Tensor, TensorError};
 /// A handler of tensors with one output.
 ///
 /// A picture in rgba8 is a tensor [height, width, 4] of u8, a picture in gray8 a tensor [height, width, 1], and a picture
-/// in any other format a tensor [bytes]. A tensor has its own shape and type. Data is a tensor of f32 with the room of the
-/// port.
+/// in any other format a tensor of all its bytes. A tensor has its own shape and type. Data is a tensor of f32 with the
+/// room of the port.
 ///
 /// ```
 /// use vramp_handlers::{TensorHandler, tensors};

@@ -16,6 +16,7 @@ mod endings;
 mod engine;
 mod faults;
 mod formats;
+mod handler_faults;
 mod harness;
 mod lessons;
 mod live;

@@ -26,6 +26,7 @@ use crate::health::{DeviceEvent, Lost};
 use crate::kernel::DeviceKernel;
 use crate::memory::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
 use crate::pipelines::{CompileError, Pipelines};
+use crate::recording::{GpuCommand, HostSource, Recording};
 use crate::texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 use crate::timing::StampPlaces;
 use crate::warm_up;
@@ -197,6 +198,19 @@ impl Device {
 
     pub fn owns(&self, buffer: &Buffer) -> bool {
         buffer.is_of(self.inner.id)
+    }
+
+    /// Whether all buffers, kernels and textures of a recording belong to this device.
+    pub fn owns_all<H: HostSource>(&self, recording: &Recording<Buffer, H>) -> bool {
+        let id = self.inner.id;
+        let is_own = |act: &GpuCommand<Buffer, H>| match act {
+            GpuCommand::Dispatch { kernel, .. } => kernel.device == id,
+            GpuCommand::ToTexture { to: texture, .. } | GpuCommand::FromTexture { from: texture, .. } => {
+                texture.is_of(id)
+            }
+            _ => true,
+        };
+        recording.handles().all(|buffer| buffer.is_of(id)) && recording.commands().iter().all(is_own)
     }
 
     /// The pool that [`Device::lend`] uses: its ledger, statistics and trimming.

@@ -15,8 +15,8 @@ use vramp_tensor::{Context, Tensor, TensorError};
 
 /// A handler of tensors with one output.
 ///
-/// A picture in rgba8 is a tensor [height, width, 4] of u8, a picture in gray8 a tensor [height, width, 1], and a picture
-/// in any other format a tensor of all its bytes. A tensor has its own shape and type. Data is a tensor of f32 with the
+/// A picture in rgba8 is a tensor [height, width, 4] of u8, and a picture in gray8 a tensor [height, stride, 1], in which
+/// the stride is the width, rounded up to a multiple of 4. A picture in any other format is a tensor of all its bytes. A tensor has its own shape and type. Data is a tensor of f32 with the
 /// room of the port.
 ///
 /// ```
@@ -58,7 +58,8 @@ pub trait TensorHandler: Send {
     /// is zero; an input without a link has no values. The result must be what the output port carries.
     ///
     /// On the device, values cannot be read here, because the frame's work has not been submitted yet. A handler that
-    /// needs values on the host sends them to a data port.
+    /// needs values on the host sends them to a data port. Inputs share the memory of frames that other handlers read, so
+    /// do not write to them. If the device has too little memory for an op, the call is repeated.
     fn process(&mut self, inputs: &[Tensor]) -> Result<Tensor, TensorError>;
 
     /// Changes settings between two frames, as [`FrameHandler::change`].
@@ -70,19 +71,59 @@ pub trait TensorHandler: Send {
 
 /// Makes a handler of frames from a handler of tensors, for [`Registry::add`](vramp_runtime::Registry::add).
 pub fn tensors<H: TensorHandler>(handler: H) -> TensorFrames<H> {
-    TensorFrames { handler, context: None, ports: Vec::new(), nothing: Vec::new(), output: None, given: Vec::new() }
+    TensorFrames {
+        handler,
+        context: None,
+        inputs: TensorInputs::default(),
+        output: None,
+        recording: Recording::default(),
+        computed: None,
+    }
 }
 
 /// A [`TensorHandler`] as a [`FrameHandler`]; see [`tensors`].
 pub struct TensorFrames<H> {
     handler: H,
     context: Option<Context>,
+    inputs: TensorInputs,
+    output: Option<Content>,
+    /// Work that the lane has not got yet.
+    recording: Recording,
+    /// The number of a frame for which there was no memory, and its result.
+    computed: Option<(u64, Tensor)>,
+}
+
+/// The inputs of a handler as tensors.
+#[derive(Default)]
+struct TensorInputs {
     /// The content of each input.
     ports: Vec<Option<Content>>,
     /// What an input is before its first frame.
     nothing: Vec<Option<Tensor>>,
-    output: Option<Content>,
     given: Vec<Tensor>,
+}
+
+impl TensorInputs {
+    /// The tensors of a call. They are dropped with the next call or by [`TensorInputs::clear`].
+    fn take(&mut self, call: &Call<'_>, context: &Context) -> Result<&[Tensor], TensorError> {
+        self.given.clear();
+        for (port, content) in self.ports.iter().enumerate() {
+            let tensor = match (call.input(port), &self.nothing[port]) {
+                (Some(frame), _) => payload::tensor_of(frame, context)?,
+                (None, Some(nothing)) => nothing.clone(),
+                (None, None) => {
+                    let (shape, dtype) = payload::shape_of_content(content.as_ref());
+                    self.nothing[port].insert(context.zeros(&shape, dtype)?).clone()
+                }
+            };
+            self.given.push(tensor);
+        }
+        Ok(&self.given)
+    }
+
+    fn clear(&mut self) {
+        self.given.clear();
+    }
 }
 
 impl<H> std::fmt::Debug for TensorFrames<H> {
@@ -94,7 +135,10 @@ impl<H> std::fmt::Debug for TensorFrames<H> {
 impl<H: TensorHandler> TensorFrames<H> {
     /// Starts the handler in a context on the side of its frames.
     fn start_in(&mut self, context: Context, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
-        self.nothing = vec![None; self.ports.len()];
+        self.inputs.nothing = vec![None; self.inputs.ports.len()];
+        self.inputs.clear();
+        self.recording.clear();
+        self.computed = None;
         self.handler.start(&context, start).map_err(|error| payload::failed(error, start.device()))?;
         self.context = Some(context);
         Ok(())
@@ -112,30 +156,18 @@ impl<H: TensorHandler> TensorFrames<H> {
         self.context.clone().ok_or_else(|| HandlerError::failed("it was not started"))
     }
 
-    /// Computes the output of a call.
-    fn compute(&mut self, call: &Call<'_>, context: &Context) -> Result<Tensor, TensorError> {
-        for (port, content) in self.ports.iter().enumerate() {
-            let tensor = match (call.input(port), &self.nothing[port]) {
-                (Some(frame), _) => payload::tensor_of(frame, context)?,
-                (None, Some(nothing)) => nothing.clone(),
-                (None, None) => {
-                    let (shape, dtype) = payload::shape_of_content(content.as_ref());
-                    self.nothing[port].insert(context.zeros(&shape, dtype)?).clone()
-                }
-            };
-            self.given.push(tensor);
-        }
-        let made = self.handler.process(&self.given);
-        self.given.clear();
-        made
-    }
-
     /// Computes on the device of the call: the ops become part of the frame's submit.
+    ///
+    /// The recording goes to the lane also if the call fails, and after a panic with the next call: constants that a
+    /// failed call was the first to use count as uploaded.
     #[cfg(not(target_arch = "wasm32"))]
     fn on_device(&mut self, call: &mut Call<'_>, context: &Context) -> Result<Frame, HandlerError> {
-        let mut recording = Recording::new();
-        let made = context.record_into(&mut recording, || {
-            let made = self.compute(call, context)?;
+        if !self.recording.is_empty() {
+            call.record(&mut self.recording)?;
+        }
+        let (handler, inputs) = (&mut self.handler, &mut self.inputs);
+        let made = context.record_into(&mut self.recording, || {
+            let made = handler.process(inputs.take(call, context)?)?;
             let buffer = made.as_buffer()?;
             if made.offset() == 0 {
                 return Ok((made, buffer));
@@ -145,22 +177,29 @@ impl<H: TensorHandler> TensorFrames<H> {
             let buffer = made.as_buffer()?;
             Ok((made, buffer))
         });
+        call.record(&mut self.recording)?;
         let (made, buffer) = made.map_err(|error| payload::failed(error, call.device()))?;
         let meta = payload::meta_of(&made, self.output.as_ref(), call)?;
-        call.record(&mut recording)?;
         Ok(Frame::on_device(meta, buffer))
     }
 
     #[cfg(target_arch = "wasm32")]
     fn on_device(&mut self, _: &mut Call<'_>, _: &Context) -> Result<Frame, HandlerError> {
-        let _ = Recording::<vramp_gpu::Buffer>::new();
         Err(HandlerError::failed("tensors are computed on the host in browsers; use `--place` to keep it on the cpu"))
     }
 
     fn on_host(&mut self, call: &mut Call<'_>, context: &Context) -> Result<Frame, HandlerError> {
-        let made = self.compute(call, context).map_err(|error| payload::failed(error, None))?;
+        let number = call.now().number;
+        // A call that found no memory for its frame is repeated, but the handler is not called again.
+        let made = match self.computed.take().filter(|(computed, _)| *computed == number) {
+            Some((_, made)) => made,
+            None => {
+                let inputs = self.inputs.take(call, context).map_err(HandlerError::failed)?;
+                self.handler.process(inputs).map_err(HandlerError::failed)?
+            }
+        };
         let meta = payload::meta_of(&made, self.output.as_ref(), call)?;
-        let mut frame = call.lend_frame(meta)?;
+        let mut frame = call.lend_frame(meta).inspect_err(|_| self.computed = Some((number, made.clone())))?;
         if let Some(mut into) = frame.fill() {
             let (values, padding) = into.split_at_mut(made.count() * made.dtype().bytes());
             made.read_bytes_into(values).map_err(HandlerError::failed)?;
@@ -172,7 +211,7 @@ impl<H: TensorHandler> TensorFrames<H> {
 
 impl<H: TensorHandler> FrameHandler for TensorFrames<H> {
     fn start(&mut self, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
-        self.ports = start.inputs().to_vec();
+        self.inputs.ports = start.inputs().to_vec();
         if start.outputs().len() != 1 {
             let count = start.outputs().len();
             return Err(HandlerError::failed(format!(
@@ -194,8 +233,7 @@ impl<H: TensorHandler> FrameHandler for TensorFrames<H> {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         let context = self.context()?;
         let made = if call.device().is_some() { self.on_device(call, &context) } else { self.on_host(call, &context) };
-        // After a failure, tensors over the frames of this call are still there.
-        self.given.clear();
+        self.inputs.clear();
         call.send(0, made?);
         Ok(Flow::Produced)
     }

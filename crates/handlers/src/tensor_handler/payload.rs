@@ -36,7 +36,8 @@ fn shape_of_picture(format: Format, size: Size) -> Lengths {
     let (height, width) = (size.height as usize, size.width as usize);
     match format {
         Format::Rgba8 => vec![height, width, 4],
-        Format::Gray8 => vec![height, width, 1],
+        // Rows of bytes are padded to whole words.
+        Format::Gray8 => vec![height, width.next_multiple_of(4), 1],
         _ => vec![format.frame_bytes(size) as usize],
     }
 }
@@ -54,25 +55,37 @@ pub(super) fn meta_of(made: &Tensor, output: Option<&Content>, call: &Call<'_>) 
     // An output without a link takes anything.
     let Some(output) = output else { return own_shape(made) };
     let (wanted, dtype) = shape_of_content(Some(output));
-    let lengths = without_ones(made.shape().lengths());
-    let fits = made.dtype() == dtype && lengths == without_ones(&wanted);
+    let refused = || misfit(made, output, &wanted, dtype);
+    if made.dtype() != dtype {
+        return Err(refused());
+    }
+    let lengths = made.shape().lengths();
     match output {
-        // The size of pictures may change during a run.
-        Content::Video(frame) if made.dtype() == dtype => {
-            let size = if fits { Some(frame.size) } else { size_of(made.shape().lengths(), frame.format) };
-            let size = size.ok_or_else(|| misfit(made, output, &wanted, dtype))?;
+        Content::Video(frame) => {
+            let lead = call.input(call.lead_port()).and_then(|lead| lead.meta().as_picture().copied());
+            // The size of pictures may change during a run.
+            let is_of = |size: &Size| is_picture(lengths, &shape_of_picture(frame.format, *size));
+            let sizes = [lead.map(|lead| lead.size), Some(frame.size), size_of(lengths, frame.format)];
+            let size = sizes.into_iter().flatten().find(is_of).ok_or_else(refused)?;
             let mut meta = Meta::new(frame.format, size);
-            if let Some(lead) = call.input(call.lead_port()).and_then(|lead| lead.meta().as_picture().copied()) {
+            if let Some(lead) = lead {
                 let picture = meta.picture_mut();
                 (picture.yuv, picture.fields) = (lead.yuv, lead.fields);
             }
             Ok(meta)
         }
-        Content::Tensor(_) | Content::Data { .. } if fits => {
-            Meta::of(output).ok_or_else(|| misfit(made, output, &wanted, dtype))
+        Content::Tensor(_) | Content::Data { .. } if without_ones(lengths) == without_ones(&wanted) => {
+            Meta::of(output).ok_or_else(refused)
         }
-        _ => Err(misfit(made, output, &wanted, dtype)),
+        _ => Err(refused()),
     }
+}
+
+/// Whether a result has the shape of a picture. A batch of one picture, and gray without an axis of channels, are the same
+/// values.
+fn is_picture(lengths: &[usize], picture: &[usize]) -> bool {
+    let lengths = if lengths.len() > picture.len() { lengths.strip_prefix(&[1]).unwrap_or(lengths) } else { lengths };
+    lengths == picture || picture.strip_suffix(&[1]) == Some(lengths)
 }
 
 fn own_shape(made: &Tensor) -> Result<Meta, HandlerError> {
@@ -81,16 +94,12 @@ fn own_shape(made: &Tensor) -> Result<Meta, HandlerError> {
     shape.map(Meta::tensor).ok_or_else(|| HandlerError::failed(format!("its result has too many axes: {dims:?}")))
 }
 
-/// The size of a picture of another size than negotiated: [height, width, channels].
+/// The size of a picture in rgba8, [height, width, 4], whatever its size.
 fn size_of(lengths: &[usize], format: Format) -> Option<Size> {
-    let channels = match format {
-        Format::Rgba8 => 4,
-        Format::Gray8 => 1,
-        _ => return None,
-    };
-    let lengths = if lengths.len() == 4 { lengths.strip_prefix(&[1])? } else { lengths };
     match *lengths {
-        [height, width, last] if last == channels => Size::new(u32::try_from(width).ok()?, u32::try_from(height).ok()?),
+        [height, width, 4] | [1, height, width, 4] if format == Format::Rgba8 => {
+            Size::new(u32::try_from(width).ok()?, u32::try_from(height).ok()?)
+        }
         _ => None,
     }
 }

@@ -151,7 +151,7 @@ impl Engine {
         let mut taken = 0;
         let is_in = |names: &[String], node: &Node| names.iter().any(|name| name == node.first_name());
         let furthest = kept.sources.values().max_by_key(|source| source.next()).cloned();
-        for node in self.lanes.iter_mut().flat_map(Lane::nodes_mut) {
+        for (device, node) in self.lanes.iter_mut().flat_map(Lane::nodes_with_device) {
             let own = kept.sources.get(node.first_name()).filter(|_| is_in(sources, node));
             if let Some(position) = own.or(furthest.as_ref()).filter(|_| node.is_source()) {
                 node.continue_from(position);
@@ -160,7 +160,7 @@ impl Engine {
                 && node.is_plain()
                 && let Some(handler) = kept.handlers.remove(node.first_name())
             {
-                node.put_handler(handler, &self.watched.pool);
+                node.put_handler(handler, &self.watched.pool, device.as_ref());
                 taken += 1;
             }
             node.put_inputs(&mut kept.inputs);

@@ -186,6 +186,14 @@ impl Lane {
         self.segments.iter_mut().flatten()
     }
 
+    /// Each node, with the device on which its frames are.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn nodes_with_device(&mut self) -> impl Iterator<Item = (Option<vramp_gpu::Device>, &mut Node)> {
+        let Lane { segments, context, .. } = self;
+        let device = context.device_context().map(|device_context| device_context.device().clone());
+        segments.iter_mut().flatten().map(move |node| (device.clone(), node))
+    }
+
     /// Whether the lane's only node is a source. If that source fails, its consumers can still finish.
     pub fn is_lone_source(&self) -> bool {
         let mut nodes = self.nodes();

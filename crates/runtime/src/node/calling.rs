@@ -97,13 +97,11 @@ impl Node {
                 (self.last, self.stamps) = (now, true);
             }
         }
-        if matches!(outcome, Ok(Flow::Produced)) {
-            if before.is_some() || !self.new_notes.is_empty() {
-                outcome = self.attach_notes(before, later, context).map(|()| Flow::Produced);
-            } else if self.given.len() > 1 && !self.is_source() {
-                // The frame of another input, sent on: it has the number and time of the lead, and not its own notes.
-                self.made.iter_mut().flatten().for_each(|made| made.set_notes(None));
-            }
+        // A frame of another input or of an earlier call that is sent on has the number, the time and the notes of the
+        // lead. What a source sends has its own notes.
+        let drops_notes = before.is_none() && self.new_notes.is_empty() && !self.is_source();
+        if matches!(outcome, Ok(Flow::Produced)) && (before.is_some() || !self.new_notes.is_empty()) {
+            outcome = self.attach_notes(before, later, context).map(|()| Flow::Produced);
         }
         self.keep_call(now, &outcome);
         for given in &mut self.given {
@@ -111,6 +109,9 @@ impl Node {
         }
         for made in self.made.iter_mut().flatten() {
             made.stamp(now.number, now.pts_ns, now.birth);
+            if drops_notes && made.notes().is_some() {
+                made.set_notes(None);
+            }
         }
         outcome.map(|flow| (flow, later))
     }

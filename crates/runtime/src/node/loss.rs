@@ -61,7 +61,8 @@ impl Node {
         if let Some(services) = &self.services {
             services.move_to(None);
         }
-        self.with_services(context, |handler, context| handler.leave_device(context))
+        let left = self.with_services(context, |handler, context| catch(|| Ok(handler.leave_device(context))));
+        left.unwrap_or(false)
     }
 
     /// Switches the node's handler to the device of the context.

@@ -241,8 +241,14 @@ impl Node {
         let stopped = catch(|| if whole { self.handler.stop().map(|()| None) } else { self.handler.stop_early() });
         let kept = stopped.map_err(|error| self.failure(number, error));
         // Memory that the handler still holds returns to its pool.
-        (self.handler, self.services) = (Box::new(Gone), None);
+        self.services = None;
+        let handler = std::mem::replace(&mut self.handler, Box::new(Gone));
+        let dropped = catch(|| {
+            drop(handler);
+            Ok(())
+        });
         let kept = kept?;
+        dropped.map_err(|error| HandlerFailure { handler: self.members[0].name.clone(), frame: number, error })?;
         Ok(kept.map(|PartialFile { path, instead_of }| KeptPartial { handler: self.name(), path, instead_of }))
     }
 

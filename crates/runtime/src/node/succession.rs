@@ -1,6 +1,7 @@
 //! What a node passes on to a node of the same handler in a succeeding engine: the handler with its state, the frames that
 //! a delay holds, the frames at its inputs, and the clock of a source.
 
+use vramp_gpu::Device;
 use vramp_plan::Space;
 
 use crate::clock::Clock;
@@ -73,7 +74,11 @@ impl KeptHandler {
             self.handler.ended();
             self.handler.stop()
         });
-        stopped.map_err(|error| HandlerFailure { handler: name.to_owned(), frame: self.frame, error })
+        let dropped = catch(|| {
+            drop(self.handler);
+            Ok(())
+        });
+        stopped.and(dropped).map_err(|error| HandlerFailure { handler: name.to_owned(), frame: self.frame, error })
     }
 }
 
@@ -141,10 +146,10 @@ impl Node {
     }
 
     /// Puts a started handler in place of the handler that was made for this node.
-    pub(crate) fn put_handler(&mut self, kept: KeptHandler, pool: &FramePool) {
+    pub(crate) fn put_handler(&mut self, kept: KeptHandler, pool: &FramePool, device: Option<&Device>) {
         (self.handler, self.slots, self.held) = (kept.handler, kept.slots, kept.held);
         if let Some(services) = &kept.services {
-            services.lend_from(pool, self.memory.owner);
+            services.continue_in(pool, self.memory.owner, device);
         }
         self.services = kept.services;
         self.before_ns = self.before_ns.max(kept.before_ns);

@@ -90,12 +90,23 @@ impl Services {
         self.all().has_work.store(false, Ordering::Relaxed);
     }
 
-    /// Lends from the pool of another engine, as this owner.
+    /// Continues in another engine: lends from its pool as this owner, and on its device.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn lend_from(&self, pool: &FramePool, owner: Owner) {
+    pub(crate) fn continue_in(&self, pool: &FramePool, owner: Owner, device: Option<&Device>) {
         let mut pool = pool.clone();
         pool.serve(owner, 0);
-        self.here().pool = pool;
+        let is_same = {
+            let mut here = self.here();
+            here.pool = pool;
+            match (&here.device, device) {
+                (None, None) => true,
+                (Some(own), Some(device)) => own.is_same(device),
+                _ => false,
+            }
+        };
+        if !is_same {
+            self.move_to(device);
+        }
     }
 
     /// Appends the queued work to the lane's recording.

@@ -25,11 +25,15 @@ impl WorkQueue {
     /// when the device is lost, or when the stream ends, is dropped.
     ///
     /// Fails if frames are on the host, and if the recording contains downloads, as [`Call::record`](crate::Call::record).
+    /// Also fails if the recording was made for another device, because the device was lost meanwhile.
     pub fn add(&self, recording: &mut Recording) -> Result<(), HandlerError> {
         crate::handler::check_recording(recording)?;
         let mut here = self.services.here();
-        if here.device.is_none() {
-            return Err(crate::handler::no_device());
+        let Some(device) = &here.device else { return Err(crate::handler::no_device()) };
+        if !device.owns_all(recording) {
+            return Err(HandlerError::failed(
+                "the work uses memory or kernels of another device; if the device was lost, make them again",
+            ));
         }
         queue(&self.services, &mut here, |work| {
             work.append(recording, UploadSource::Bytes);

@@ -86,7 +86,7 @@ impl Context {
             let problem = format!("{shape} of {dtype} takes {bytes} bytes, the buffer has {}", buffer.bytes());
             return Err(TensorError::Mismatch { op, problem });
         }
-        // A frame pads its last word, and nothing else is in that word.
+        // A frame that carries a tensor pads the last word, and nothing else is in that word.
         if !bytes.is_multiple_of(4) && buffer.bytes() > bytes.next_multiple_of(4) as u64 {
             let problem =
                 format!("{shape} of {dtype} ends inside a word that it does not own completely; use whole words");

@@ -4,9 +4,8 @@
 //! A host lane fires its units in order, each at most once per turn, and a unit fires only if every lossless ring after
 //! it has room. The device lane receives finished submissions first, and then records the segment furthest downstream
 //! that can move, if fewer submissions than allowed are in flight. The device works through submissions in order. Work
-//! on the host shares the machine's threads: if there is more work than threads, all of it takes longer. A frame is born
-//! when its source begins to make it, and has arrived at the end of the sink's call, or when the device has finished
-//! the frame's submission.
+//! on the host shares the machine's threads ([`ThreadShares`]). A frame is born when its source begins to make it, and has
+//! arrived at the end of the sink's call, or when the device has finished the frame's submission.
 //!
 //! Invariants: the same stations give the same latencies, because the variation of times is computed from a fixed
 //! seed. A rehearsal takes a bounded number of steps.
@@ -432,11 +431,9 @@ impl<'a> Rehearsal<'a> {
     /// Lets time pass until the next job, submission or source is due; false if nothing will ever happen again.
     fn advance(&mut self) -> bool {
         self.steps += self.jobs.len();
-        let software = if self.stage.software && !self.queue.is_empty() { self.stage.threads } else { 0.0 };
-        let wanted: f64 = self.jobs.iter().flatten().map(|job| job.threads).sum::<f64>() + software;
-        let slowed = (wanted / self.stage.threads).max(1.0);
-        let device_slowed = if self.stage.software { slowed } else { 1.0 };
-        let jobs = self.jobs.iter().flatten().map(|job| job.left_ns * slowed);
+        let shares = self.shares();
+        let device_slowed = if self.stage.software { shares.slowed(self.stage.threads) } else { 1.0 };
+        let jobs = self.jobs.iter().flatten().map(|job| job.left_ns * shares.slowed(job.threads));
         let device = self.queue.front().map(|front| front.left_ns * device_slowed);
         let due = self.paced.iter().map(|unit| self.units[*unit].due_ns - self.now_ns).filter(|wait_ns| *wait_ns > 0.0);
         let Some(passed_ns) = jobs.chain(device).chain(due).min_by(f64::total_cmp) else { return false };
@@ -449,7 +446,7 @@ impl<'a> Rehearsal<'a> {
         }
         for lane in 0..self.jobs.len() {
             let Some(job) = &mut self.jobs[lane] else { continue };
-            job.left_ns -= passed_ns / slowed;
+            job.left_ns -= passed_ns / shares.slowed(job.threads);
             if job.left_ns > 1e-3 {
                 continue;
             }
@@ -467,6 +464,14 @@ impl<'a> Rehearsal<'a> {
         true
     }
 
+    /// How the machine's threads are shared now.
+    fn shares(&self) -> ThreadShares {
+        let software = self.stage.software && !self.queue.is_empty();
+        let wide = self.jobs.iter().flatten().filter(|job| job.threads > 1.0).count() + usize::from(software);
+        let narrow = self.jobs.iter().flatten().filter(|job| job.threads <= 1.0).count();
+        ThreadShares { threads: self.stage.threads, wide: wide as f64, narrow: narrow as f64 }
+    }
+
     /// A time that varies by this part.
     fn varied(&mut self, ns: f64, variation: f64) -> f64 {
         self.seed ^= self.seed << 13;
@@ -474,6 +479,30 @@ impl<'a> Rehearsal<'a> {
         self.seed ^= self.seed << 17;
         let part = (self.seed >> 11) as f64 / (1u64 << 53) as f64;
         ns * (1.0 + variation * (2.0 * part - 1.0))
+    }
+}
+
+/// How jobs share the threads of the machine. A job on one thread has a thread of its own, as long as there are enough.
+/// Jobs that are spread over threads wait for their slowest part, so they get what is left: on two threads, beside a sink
+/// that takes 0.18 ms, `blur sigma=2` takes 0.26 ms at 480x270 instead of 0.13.
+#[derive(Debug, Clone, Copy)]
+struct ThreadShares {
+    threads: f64,
+    /// Jobs that are spread over several threads, a software device among them.
+    wide: f64,
+    /// Jobs on one thread.
+    narrow: f64,
+}
+
+impl ThreadShares {
+    /// How many times longer a job on this many threads takes than alone.
+    fn slowed(&self, threads: f64) -> f64 {
+        let crowd = ((self.wide + self.narrow) / self.threads).max(1.0);
+        if threads <= 1.0 {
+            return crowd;
+        }
+        let left = ((self.threads - self.narrow) / self.wide.max(1.0)).max(1.0);
+        (threads / left).max(1.0) * crowd
     }
 }
 
@@ -523,6 +552,17 @@ mod tests {
         stage.threads = 1.0;
         let shared = stage.latency_ns().unwrap();
         assert!(shared > 18e6, "{shared} ns");
+    }
+
+    #[test]
+    fn a_spread_job_gets_the_threads_that_are_left() {
+        let shares = |threads, wide, narrow| ThreadShares { threads, wide, narrow };
+        assert!((shares(2.0, 1.0, 0.0).slowed(2.0) - 1.0).abs() < 1e-9);
+        let beside_one = shares(2.0, 1.0, 1.0);
+        assert!((beside_one.slowed(1.0) - 1.0).abs() < 1e-9 && (beside_one.slowed(2.0) - 2.0).abs() < 1e-9);
+        assert!((shares(8.0, 2.0, 2.0).slowed(8.0) - 8.0 / 3.0).abs() < 1e-9);
+        let crowded = shares(1.0, 1.0, 2.0);
+        assert!((crowded.slowed(1.0) - 3.0).abs() < 1e-9 && (crowded.slowed(2.0) - 6.0).abs() < 1e-9);
     }
 
     #[test]

@@ -127,3 +127,14 @@ fn bytes_that_arrived_survive_the_device() {
         drop((player, device));
     });
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn drivers_stay_loaded_when_the_last_device_is_gone() {
+    let drivers = || std::fs::read_to_string("/proc/self/maps").unwrap().matches("libvulkan_").count();
+    drop(room::device());
+    let loaded = drivers();
+    assert!(loaded > 0, "a device of Vulkan was open");
+    drop(room::device());
+    assert_eq!(drivers(), loaded);
+}

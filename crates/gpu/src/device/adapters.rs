@@ -3,6 +3,8 @@
 //! Listing opens no adapter, but takes 25 to 250 ms, so callers that list often should cache the result.
 
 use std::fmt;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -181,7 +183,7 @@ pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> 
     // down. wgpu's own checks stay on.
     wanted.flags = wgpu::InstanceFlags::empty();
     wanted.backend_options.noop.enable = backends.contains(&Backend::Noop);
-    let found = wgpu::Instance::new(wanted).enumerate_adapters(enabled).await;
+    let found = instance(wanted).enumerate_adapters(enabled).await;
     let mut found: Vec<_> = found.into_iter().map(|adapter| (facts(&adapter), adapter)).collect();
     // Several backends may list the same hardware, so adapters of one kind are in the caller's order of backends.
     let rank = |backend| backends.iter().position(|named| *named == backend);
@@ -190,6 +192,30 @@ pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> 
         facts.index = index;
     }
     found
+}
+
+/// The instance for these backends, which lives as long as the program.
+///
+/// Dropping the last instance unloads the drivers. Mesa registers functions that run at the end of the program, and some
+/// of them were called after their library was unloaded: about one program in a hundred crashed when it ended. Opening
+/// a second device is also faster with drivers that are loaded already.
+#[cfg(not(target_arch = "wasm32"))]
+fn instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
+    static KEPT: Mutex<Vec<(wgpu::Backends, wgpu::Instance)>> = Mutex::new(Vec::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    // Only the backends differ from descriptor to descriptor: the noop backend is enabled if it is among them.
+    if let Some((_, instance)) = kept.iter().find(|(backends, _)| *backends == wanted.backends) {
+        return instance.clone();
+    }
+    let backends = wanted.backends;
+    let instance = wgpu::Instance::new(wanted);
+    kept.push((backends, instance.clone()));
+    instance
+}
+
+#[cfg(target_arch = "wasm32")]
+fn instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
+    wgpu::Instance::new(wanted)
 }
 
 fn facts(adapter: &wgpu::Adapter) -> Adapter {

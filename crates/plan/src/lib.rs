@@ -48,5 +48,5 @@ pub use text::{Mistake, Mistakes, ParsedGraph, SourceText, read_text, read_toml,
 pub use words::{
     ANY_SIDE, BadRate, BadSize, Binding, Cap, Caps, Content, DType, Dimension, Format, FrameDesc, Interlacing,
     Interval, MAX_RANK, Media, OnError, PixelAspect, Plane, Policy, PortType, Rate, Shader, Siting, Size, Space,
-    SpaceSet, StreamTags, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until, Variant,
+    SpaceSet, StreamOrigin, StreamTags, TensorDesc, UnknownFormat, UnknownSpace, UnknownWord, Until, Variant,
 };

@@ -128,6 +128,7 @@ pub(super) fn latency(entry: &Entry) -> Option<String> {
         When::Never => None,
         When::Always => Some(frames),
         When::Setting(key) => Some(format!("{frames} if `{key}` is true")),
+        When::LiveAddress(key) => Some(format!("{frames} if `{key}` is a live address")),
     }
 }
 

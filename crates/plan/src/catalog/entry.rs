@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::words::{ANY_SIDE, Content, DType, Format, Interval, Size, Space, SpaceSet};
 
-use super::{KernelDesc, KernelRule, Setting, SettingValues, Value};
+use super::{KernelDesc, KernelRule, Setting, SettingValues};
 
 /// The description of one kind of handler.
 #[derive(Debug, Clone, Copy)]
@@ -212,13 +212,16 @@ pub struct Input {
     /// A setting with the name of the one accepted format, or `any`. Without this setting, all formats of `media` are
     /// accepted.
     pub format_by: Option<&'static str>,
+    /// Computes the accepted media from the settings; replaces `media`.
+    pub media_by: Option<fn(&SettingValues) -> PortMedia>,
     /// True if the input must be linked.
     pub required: bool,
 }
 
 impl Input {
     /// The usual video input.
-    pub const VIDEO: Input = Input { name: "video", media: PortMedia::RGBA, format_by: None, required: true };
+    pub const VIDEO: Input =
+        Input { name: "video", media: PortMedia::RGBA, format_by: None, media_by: None, required: true };
     /// A video input that accepts every format unchanged.
     pub const ANY: Input = Input { media: PortMedia::ANY, ..Input::VIDEO };
     /// An input that accepts video of every format, tensors and data.
@@ -231,7 +234,8 @@ impl Input {
     /// The media that the input accepts under these settings.
     pub fn media_under(&self, settings: &SettingValues) -> PortMedia {
         let format: Option<Format> = self.format_by.and_then(|key| settings.word(key)?.parse().ok());
-        match (self.media, format) {
+        let media = self.media_by.map_or(self.media, |media| media(settings));
+        match (media, format) {
             (PortMedia::Video { formats, width, height }, Some(format)) => {
                 let only = formats.iter().position(|own| *own == format).map_or(formats, |at| &formats[at..=at]);
                 PortMedia::Video { formats: only, width, height }
@@ -361,6 +365,17 @@ pub enum When {
     Always,
     /// True if this setting is true.
     Setting(&'static str),
+    /// True if this setting is an address whose protocol sends in real time, such as `rtsp://`.
+    LiveAddress(&'static str),
+}
+
+/// Protocols that send in real time and cannot wait.
+const LIVE_PROTOCOLS: [&str; 8] = ["rtsp", "rtsps", "udp", "rtp", "srt", "rtmp", "rtmps", "tcp"];
+
+/// Whether an address has a protocol that sends in real time.
+pub fn is_live_address(address: &str) -> bool {
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    LIVE_PROTOCOLS.iter().any(|live| scheme.eq_ignore_ascii_case(live))
 }
 
 impl When {
@@ -369,7 +384,8 @@ impl When {
         match self {
             When::Never => false,
             When::Always => true,
-            When::Setting(key) => settings.get(key) == Some(&Value::Bool(true)),
+            When::Setting(key) => settings.flag(key),
+            When::LiveAddress(key) => settings.text(key).is_some_and(is_live_address),
         }
     }
 }

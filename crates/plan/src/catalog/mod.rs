@@ -9,11 +9,13 @@ mod setting;
 
 pub use entry::{
     Class, Entry, Family, FormatRule, Frames, Input, Output, PortMedia, RateRule, SizeRule, SmallBytes, TensorBy,
-    TensorRule, TransferDirection, Units, When, Work,
+    TensorRule, TransferDirection, Units, When, Work, is_live_address,
 };
 pub use intermediate::IntermediateExtent;
 pub use kernel::{KernelDesc, KernelKind, KernelRule};
-pub use probe::{DeclareError, DeclaredSetting, DeclaredShader, NoProbe, ProbeError, Probed, SourceProbe};
+pub use probe::{
+    DeclareError, DeclaredSetting, DeclaredShader, NoProbe, ProbeError, Probed, SourceProbe, StreamLength,
+};
 pub use registry::nearest;
 pub use registry::{Catalog, EntryError};
 pub use setting::{Fallback, Liveness, PathUse, Setting, SettingValues, Value, ValueType};

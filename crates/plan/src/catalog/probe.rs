@@ -17,6 +17,17 @@ pub struct Probed {
     pub rate: Option<Rate>,
     /// Other properties of the stream.
     pub tags: Option<Arc<StreamTags>>,
+    /// How long the stream is; `None` if it has no end or its end is not known.
+    pub length: Option<StreamLength>,
+    /// What the user should know about the stream, such as a conversion. The plan lists these notes.
+    pub notes: Vec<String>,
+}
+
+/// The length of a stream. At least one of the two is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamLength {
+    pub frames: Option<u64>,
+    pub ns: Option<u64>,
 }
 
 /// A source could not be probed.

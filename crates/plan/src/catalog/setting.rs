@@ -362,6 +362,11 @@ impl SettingValues {
     }
 
     /// Text, a path or a word of a choice.
+    /// Whether a boolean setting is true.
+    pub fn flag(&self, key: &str) -> bool {
+        self.get(key) == Some(&Value::Bool(true))
+    }
+
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.get(key)? {
             Value::Text(text) => Some(text),

@@ -212,7 +212,7 @@ impl Planner<'_> {
             alternatives: self.alternatives(&net, &costs, fits),
             latency: None,
             warnings,
-            notes: tagged.notes,
+            notes: probed_notes(self.graph).chain(tagged.notes).collect(),
         })
     }
 
@@ -342,6 +342,15 @@ fn transfers(net: &Net<'_>, layout: &UnitLayout) -> Vec<Transfer> {
         explicit: transfer.explicit,
     };
     layout.transfers.iter().map(one).collect()
+}
+
+/// The notes of the sources' probes.
+fn probed_notes(graph: &Graph) -> impl Iterator<Item = String> {
+    let notes = |handler: &crate::graph::Handler| {
+        let named = |note: &String| format!("{}: {note}", handler.name);
+        handler.probed.notes.iter().map(named).collect::<Vec<_>>()
+    };
+    graph.handlers().iter().flat_map(notes)
 }
 
 fn groups(layout: &UnitLayout, elsewhere: &Elsewhere<'_>) -> Vec<FusionGroup> {

@@ -17,4 +17,4 @@ pub use policy::{OnError, Policy, UnknownWord, Until};
 pub use shader::{Binding, Shader, Variant};
 pub use size::{BadRate, BadSize, Rate, Size};
 pub use space::{Space, SpaceSet, UnknownSpace};
-pub use tags::{Interlacing, PixelAspect, Siting, StreamTags};
+pub use tags::{Interlacing, PixelAspect, Siting, StreamOrigin, StreamTags};

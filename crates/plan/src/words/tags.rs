@@ -86,6 +86,20 @@ pub struct StreamTags {
     pub says_range: bool,
     /// Comments in order: any bytes except spaces and line ends.
     pub comments: Vec<Vec<u8>>,
+    /// The file that the pictures come from, for a sink that copies its sound.
+    pub origin: Option<StreamOrigin>,
+}
+
+/// The file or address that a stream was decoded from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StreamOrigin {
+    pub address: String,
+    /// The time in the file at which the stream begins.
+    pub start_ns: u64,
+    pub has_audio: bool,
+    pub has_subtitles: bool,
+    /// Why the sound does not belong to the pictures; `None` if it does.
+    pub no_copy: Option<&'static str>,
 }
 
 #[cfg(test)]

@@ -335,6 +335,7 @@ impl WatchedEngine {
                     calls: counts.taken,
                     cpu_calls: node.stats.on_host().min(counts.taken),
                     errors: counts.failed,
+                    problems: if at == 0 { node.stats.problems() } else { 0 },
                     lost: counts.lost,
                     emitted: counts.emitted,
                     filtered: counts.filtered,

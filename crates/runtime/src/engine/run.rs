@@ -14,7 +14,8 @@
 //! **Failures.** If a source that is alone in its lane fails, its stream ends: the frames it has sent arrive, and then
 //! the run ends with the error. Any other failure stops the run. A handler is started on its lane's thread, because
 //! starting may wait for files or pipes too. A handler that does not return within a second of a stop is named in the
-//! error, and its thread is abandoned, since Rust cannot end a thread. The other lanes are finished all the same.
+//! error, and its thread is abandoned, since Rust cannot end a thread. The other lanes are finished all the same. A
+//! handler that tells that it makes progress ([`Reporter::progress`](crate::Reporter::progress)) is waited for.
 //!
 //! **A kernel without an end.** Every submission has a time limit. Drivers differ in where they wait. Most drivers run
 //! kernels asynchronously, so the player sees that its oldest submission is overdue. Mesa 25's software driver runs
@@ -23,8 +24,9 @@
 //! are leaked on purpose, because freeing them would wait for the kernel. The run does not wait for a lane that is
 //! stuck inside the driver, so that lane cannot continue on the CPU; the other lanes are finished.
 //!
-//! Invariant: a stopped run returns within a second, whatever its handlers do.
+//! Invariant: a stopped run returns within a second of the last progress that a handler tells, whatever handlers do.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -70,6 +72,9 @@ impl Engine {
         self.driver.run_on_threads();
         let count = self.lanes.len();
         let busy: Vec<Arc<Busy>> = self.lanes.iter().map(|lane| Arc::clone(lane.busy())).collect();
+        let alive: Vec<Arc<AtomicU64>> = self.lanes.iter().map(|lane| Arc::clone(lane.alive())).collect();
+        let progress = || alive.iter().fold(0_u64, |sum, lane| sum.wrapping_add(lane.load(Ordering::Relaxed)));
+        let mut progressed = 0;
         let device_lane = self.lanes.iter().position(|lane| lane.player().is_some());
         let back = self.spawn(started)?;
         let mut lanes: Vec<Option<Lane>> = (0..count).map(|_| None).collect();
@@ -111,8 +116,11 @@ impl Engine {
                 self.stop.stop();
             }
             if self.stop.is_stopped() {
-                let since = *stopped_at.get_or_insert(now);
-                if now.duration_since(since) >= PATIENCE {
+                // A handler that tells that it makes progress, such as an encoder that takes its last frame, is waited for.
+                if std::mem::replace(&mut progressed, progress()) != progressed {
+                    stopped_at = Some(now);
+                }
+                if now.duration_since(*stopped_at.get_or_insert(now)) >= PATIENCE {
                     break;
                 }
             }

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use vramp_gpu::{Buffer, Device, HostBytes, Recording};
@@ -35,6 +36,8 @@ pub struct LaneContext {
     sink_counter: Option<Arc<SinkCounter>>,
     track: Option<Track>,
     stopper: Option<Stopper>,
+    /// Grows while a handler makes progress in a long call.
+    alive: Arc<AtomicU64>,
     /// A frame reserved for the next call.
     aside: Cell<Option<Frame>>,
 }
@@ -77,6 +80,7 @@ impl LaneContext {
             sink_counter: None,
             track: None,
             stopper: None,
+            alive: Arc::default(),
             aside: Cell::default(),
         }
     }
@@ -138,6 +142,15 @@ impl LaneContext {
     pub fn listener(mut self, listener: Listener) -> LaneContext {
         self.listener = Some(listener);
         self
+    }
+
+    pub(crate) fn listener_of_run(&self) -> Option<Listener> {
+        self.listener.clone()
+    }
+
+    /// Grows while a handler makes progress in a long call.
+    pub(crate) fn alive(&self) -> &Arc<AtomicU64> {
+        &self.alive
     }
 
     /// Sets the counter of the frames that reach a sink in this lane.

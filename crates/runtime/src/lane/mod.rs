@@ -215,6 +215,12 @@ impl Lane {
         &self.signal
     }
 
+    /// Grows while a handler makes progress in a long call.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn alive(&self) -> &Arc<AtomicU64> {
+        self.context.alive()
+    }
+
     pub fn busy(&self) -> &Arc<Busy> {
         &self.busy
     }

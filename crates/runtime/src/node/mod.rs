@@ -62,7 +62,7 @@ use crate::node::pace::SourcePace;
 use crate::node::presenting::Gate;
 use crate::observe::monitor::{Measuring, NodeCounts, NodeStats, RunEvent};
 use crate::observe::report::KeptPartial;
-use crate::services::{Services, StartContext};
+use crate::services::{Reporter, Services, StartContext};
 
 /// The result of [`Node::fire`].
 #[derive(Debug)]
@@ -260,7 +260,8 @@ impl Node {
     ) -> T {
         let owner = self.memory.owner;
         let services = self.services.take().unwrap_or_else(|| Services::new(&self.members[0].name, owner, context));
-        let mut start = StartContext::new(&self.members, &services, context.thread_count());
+        let reporter = Reporter::new(&self.members[0].name, &self.stats, context);
+        let mut start = StartContext::new(&self.members, &services, context.thread_count(), reporter);
         let answer = call(&mut *self.handler, &mut start);
         self.services = services.are_kept().then_some(services);
         answer

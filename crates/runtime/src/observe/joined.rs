@@ -85,6 +85,7 @@ impl HandlerTime {
         self.calls += before.calls;
         self.cpu_calls += before.cpu_calls;
         self.errors += before.errors;
+        self.problems += before.problems;
         self.lost += before.lost;
         self.emitted += before.emitted;
         self.filtered += before.filtered;

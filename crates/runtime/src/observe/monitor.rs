@@ -148,6 +148,8 @@ pub struct NodeStats {
     repeats: AtomicU64,
     /// Frames that a node of the device lane took while its lane had no device.
     without_device: AtomicU64,
+    /// Problems that did not cost a frame, such as errors of a decoder.
+    problems: AtomicU64,
     /// Whether the node is in a lane of the host.
     in_host_lane: AtomicBool,
     /// For a fused node, by member: the frames that were filtered or failed in that member.
@@ -204,6 +206,15 @@ impl NodeStats {
     pub fn on_host(&self) -> u64 {
         let in_host_lane = self.in_host_lane.load(Ordering::Relaxed);
         if in_host_lane { &self.taken } else { &self.without_device }.load(Ordering::Relaxed)
+    }
+
+    /// Counts problems that did not cost a frame.
+    pub(crate) fn count_problems(&self, count: u64) {
+        self.problems.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn problems(&self) -> u64 {
+        self.problems.load(Ordering::Relaxed)
     }
 
     pub(crate) fn failed_in(&self, member: usize) {
@@ -304,6 +315,8 @@ pub enum RunEvent {
     DeviceBack { device: String },
     /// Reported every second.
     Second(RunProgress),
+    /// A handler tells something about its work.
+    Told { handler: String, words: String, is_warning: bool },
     /// A handler had still not returned when `waited` had passed since the stop.
     Unresponsive { handler: String, waited: Duration },
 }

@@ -276,6 +276,8 @@ pub struct HandlerTime {
     /// Calls on the CPU. Less than `calls` only if the plan placed the handler on the device.
     pub cpu_calls: u64,
     pub errors: u64,
+    /// Problems that did not cost a frame, such as errors of a decoder.
+    pub problems: u64,
     /// Frames that a device loss took.
     pub lost: u64,
     pub emitted: u64,

@@ -4,6 +4,7 @@
 //! - [`HandlerPool`] lends memory by shape and element type.
 //! - [`KeptValues`] are values of the handler's own that are needed where its frames are. They are uploaded once, with the
 //!   first frame that needs them.
+//! - [`Reporter`] tells the user what the handler finds out.
 //! - [`WorkQueue`] collects work for the device. The work is submitted together with the handler's next frame.
 //!
 //! Invariants: a service follows its handler. If the device is lost, pools lend and values are kept on the new side, and
@@ -12,11 +13,13 @@
 
 mod kept;
 mod pool;
+mod reporter;
 mod start;
 mod work;
 
 pub use kept::KeptValues;
 pub use pool::HandlerPool;
+pub use reporter::Reporter;
 pub use start::StartContext;
 pub use work::WorkQueue;
 

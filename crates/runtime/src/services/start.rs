@@ -6,7 +6,7 @@ use vramp_plan::{Content, DType, Rate, Space};
 use crate::failure::NodeMember;
 use crate::handler::HandlerError;
 
-use super::{HandlerPool, KeptValues, Services, WorkQueue};
+use super::{HandlerPool, KeptValues, Reporter, Services, WorkQueue};
 
 /// Where a handler runs, what was negotiated for its ports, and the services that it may keep.
 ///
@@ -41,6 +41,7 @@ pub struct StartContext<'a> {
     services: &'a Services,
     device: Option<Device>,
     threads: usize,
+    reporter: Reporter,
 }
 
 impl std::fmt::Debug for StartContext<'_> {
@@ -50,13 +51,18 @@ impl std::fmt::Debug for StartContext<'_> {
 }
 
 impl<'a> StartContext<'a> {
-    pub(crate) fn new(members: &'a [NodeMember], services: &'a Services, threads: usize) -> StartContext<'a> {
-        StartContext { members, at: 0, services, device: services.here().device.clone(), threads }
+    pub(crate) fn new(
+        members: &'a [NodeMember],
+        services: &'a Services,
+        threads: usize,
+        reporter: Reporter,
+    ) -> StartContext<'a> {
+        StartContext { members, at: 0, services, device: services.here().device.clone(), threads, reporter }
     }
 
     /// The context of one member of a fused unit.
     pub(crate) fn member(&self, at: usize) -> StartContext<'a> {
-        StartContext { at, device: self.device.clone(), ..*self }
+        StartContext { at, device: self.device.clone(), reporter: self.reporter.clone(), ..*self }
     }
 }
 
@@ -115,6 +121,11 @@ impl StartContext<'_> {
     /// Copies values once, to have them where the handler's frames are. `bytes` are the elements in memory order.
     pub fn keep(&self, shape: &[usize], dtype: DType, bytes: &[u8]) -> Result<KeptValues, HandlerError> {
         KeptValues::new(self.services, shape, dtype, bytes)
+    }
+
+    /// Tells the user what the handler finds out. The handler may keep it.
+    pub fn reporter(&self) -> Reporter {
+        self.reporter.named(self.name())
     }
 
     /// Collects work for the device, to be submitted with the handler's next frame.

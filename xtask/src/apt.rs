@@ -34,6 +34,11 @@ const NEEDED: &[Needed] = &[
         why: "Graphviz reads back a plan that was printed as DOT",
     },
     Needed {
+        what: What::Program("ffmpeg"),
+        package: "ffmpeg",
+        why: "it decodes and encodes the videos of tests, and makes them",
+    },
+    Needed {
         what: What::LinuxProgram("valgrind"),
         package: "valgrind",
         why: "its tool callgrind counts the instructions of key paths",

@@ -1,0 +1,117 @@
+//! Sound and subtitles: copied from a source file into a finished video file.
+//!
+//! The video is encoded first, without sound, because only then its duration is known: a run may be interrupted. The
+//! streams of the source are then copied from the same start, for the same duration. What a container cannot hold as it
+//! is, is encoded or left out, with a note.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::address::Address;
+use crate::container::{Container, output};
+use crate::encode::{EncodeError, Life};
+use crate::process::Process;
+use crate::tools::Tools;
+
+/// Where the sound of a video comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SoundSource {
+    /// The file or URL.
+    pub address: String,
+    pub start_s: Option<f64>,
+    pub has_audio: bool,
+    pub has_subtitles: bool,
+}
+
+/// One way to add the streams, tried in order.
+struct Attempt {
+    audio: Option<String>,
+    subtitles: Option<&'static str>,
+    /// What to tell if this attempt is the one that works.
+    note: Option<String>,
+}
+
+/// Writes the video of `from` and the sound of `source`, for `duration_s`, into `to`. Returns notes, or `None` if no
+/// sound could be added; `to` is then not usable. Calls `alive` whenever ffmpeg makes progress.
+pub fn add_sound(
+    tools: &Tools,
+    source: &SoundSource,
+    container: Container,
+    duration_s: f64,
+    (from, to): (&Path, &Path),
+    alive: &mut dyn FnMut(),
+) -> Result<(bool, Vec<String>), EncodeError> {
+    let mut notes = Vec::new();
+    let mut problem = String::new();
+    for attempt in attempts(source, container) {
+        let arguments = arguments(source, container, duration_s, (from, to), &attempt);
+        let mut process = Process::start(&tools.ffmpeg(), arguments, Stdio::null(), Stdio::null())?;
+        let status = Life::new().wait(&mut process, to, alive)?;
+        if status.success() {
+            notes.extend(attempt.note.map(|note| format!("{note}: {problem}")));
+            return Ok((true, notes));
+        }
+        problem = process.log().last_words();
+    }
+    notes.push(format!("the sound of `{}` could not be copied, and the file has none: {problem}", source.address));
+    Ok((false, notes))
+}
+
+fn attempts(source: &SoundSource, container: Container) -> Vec<Attempt> {
+    let copy = || Some("copy".to_owned());
+    let encoded = || Some(container.audio_codec().to_owned());
+    let subtitles = container.subtitles().filter(|_| source.has_subtitles);
+    let mut attempts = vec![Attempt { audio: copy(), subtitles, note: None }];
+    if subtitles.is_some() {
+        let note = Some("the subtitles could not be copied".to_owned());
+        attempts.push(Attempt { audio: copy(), subtitles: None, note });
+    }
+    if source.has_audio {
+        let note =
+            Some(format!("the sound was encoded again ({}), because it could not be copied", container.audio_codec()));
+        attempts.push(Attempt { audio: encoded(), subtitles: None, note });
+    }
+    attempts
+}
+
+fn arguments(
+    source: &SoundSource,
+    container: Container,
+    duration_s: f64,
+    (from, to): (&Path, &Path),
+    attempt: &Attempt,
+) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> =
+        ["-nostdin", "-y", "-hide_banner", "-nostats", "-loglevel", "repeat+level+warning", "-i"]
+            .map(OsString::from)
+            .into();
+    arguments.push(output(from));
+    if let Some(start_s) = source.start_s {
+        arguments.extend([OsString::from("-ss"), format!("{start_s:.9}").into()]);
+    }
+    arguments.extend([OsString::from("-t"), format!("{duration_s:.9}").into()]);
+    arguments.extend(Address::of(&source.address).input(Duration::from_secs(30)));
+    let mut add = |option: &str, value: &str| arguments.extend([OsString::from(option), OsString::from(value)]);
+    add("-map", "0:v:0");
+    add("-c:v", "copy");
+    if let Some(codec) = &attempt.audio {
+        add("-map", "1:a?");
+        add("-c:a", codec);
+    }
+    if let Some(codec) = attempt.subtitles {
+        add("-map", "1:s?");
+        add("-c:s", codec);
+    }
+    // Without this, packets before the start would be copied too, from the last key frame on.
+    add("-copypriorss", "0");
+    add("-map_metadata", "1");
+    if container.has_timescale() {
+        // Without this, the ticks of the video would be chosen anew.
+        add("-video_track_timescale", "0");
+    }
+    add("-f", container.muxer());
+    arguments.push(output(to));
+    arguments
+}

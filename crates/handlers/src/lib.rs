@@ -21,19 +21,36 @@ mod patient;
 mod picture_file;
 mod tensor_handler;
 mod unhurried;
+mod videos;
 mod visible;
 
+use vramp_media::Tools;
 use vramp_runtime::{Kind, Registry};
 
 pub use tensor_handler::{TensorFrames, TensorHandler, tensors};
 pub use unhurried::Unhurried;
+pub use videos::Videos;
 
 /// All built-in handlers. The planner inserts `convert` where formats differ.
 pub fn registry() -> Registry {
-    let families: [fn() -> Vec<Kind>; 6] =
-        [source::kinds, filter::kinds, draw::kinds, convert::kinds, control::kinds, sink::kinds];
-    let mut registry =
-        Registry::of(families.iter().flat_map(|kinds| kinds())).expect("tests/catalog.rs registers every kind");
+    let videos = Videos::default();
+    let families: [Vec<Kind>; 6] = [
+        source::kinds(&videos),
+        filter::kinds(),
+        draw::kinds(),
+        convert::kinds(),
+        control::kinds(),
+        sink::kinds(&videos),
+    ];
+    let mut registry = Registry::of(families.into_iter().flatten()).expect("tests/catalog.rs registers every kind");
     registry.set_converter(convert::convert::ENTRY.name).expect("tests/catalog.rs sets the converter");
     registry
+}
+
+/// The registry with `video` and `camera` through this ffmpeg.
+#[must_use]
+pub fn with_ffmpeg(registry: &Registry, ffmpeg: Tools) -> Registry {
+    let videos = Videos::new(ffmpeg);
+    let kinds = source::through_ffmpeg(&videos).into_iter().chain([sink::through_ffmpeg(&videos)]);
+    kinds.fold(registry.clone(), |registry, kind| registry.replaced(kind))
 }

@@ -9,7 +9,12 @@ struct EveryFileIsThere;
 
 impl SourceProbe for EveryFileIsThere {
     fn probe(&self, _: &Entry, _: &SettingValues) -> Result<Probed, ProbeError> {
-        Ok(Probed { format: Some(Format::I420), size: Size::new(640, 480), rate: Rate::new(30, 1), tags: None })
+        Ok(Probed {
+            format: Some(Format::I420),
+            size: Size::new(640, 480),
+            rate: Rate::new(30, 1),
+            ..Probed::default()
+        })
     }
 }
 

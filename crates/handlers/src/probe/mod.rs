@@ -9,7 +9,6 @@
 mod image;
 mod raw;
 mod small;
-mod video;
 mod y4m;
 
 #[cfg(test)]
@@ -35,10 +34,6 @@ pub(crate) fn y4m(settings: &SettingValues) -> Result<Probed, ProbeError> {
 
 pub(crate) fn raw(settings: &SettingValues) -> Result<Probed, ProbeError> {
     raw::probe(path(settings))
-}
-
-pub(crate) fn video(settings: &SettingValues) -> Result<Probed, ProbeError> {
-    video::probe(path(settings))
 }
 
 fn path(settings: &SettingValues) -> &str {

@@ -107,7 +107,9 @@ pub(crate) fn read(name: &str, head: &[u8]) -> Result<Probed, ProbeError> {
             chroma: tags.chroma.map(|chroma| chroma.0),
             says_range: tags.says_range,
             comments: tags.comments,
+            origin: None,
         })),
+        ..Probed::default()
     })
 }
 
@@ -268,7 +270,7 @@ mod tests {
 
     fn probed(format: Format, width: u32, height: u32, rate: Option<(u32, u32)>) -> Probed {
         let rate = rate.and_then(|(num, den)| Rate::new(num, den));
-        Probed { format: Some(format), size: Size::new(width, height), rate, tags: None }
+        Probed { format: Some(format), size: Size::new(width, height), rate, ..Probed::default() }
     }
 
     #[test]

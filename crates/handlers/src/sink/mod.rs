@@ -16,8 +16,10 @@ mod pictures;
 
 use vramp_runtime::Kind;
 
+use crate::videos::Videos;
+
 /// Every handler of this family.
-pub(crate) fn kinds() -> Vec<Kind> {
+pub(crate) fn kinds(videos: &Videos) -> Vec<Kind> {
     vec![
         Kind::new(&null::ENTRY, null::make),
         Kind::new(&app::ENTRY, app::make),
@@ -26,7 +28,13 @@ pub(crate) fn kinds() -> Vec<Kind> {
         Kind::new(&y4m::ENTRY, y4m::make),
         Kind::new(&raw::ENTRY, raw::make),
         Kind::new(&terminal::ENTRY, terminal::make),
-        Kind::planned(&video::ENTRY),
+        through_ffmpeg(videos),
         Kind::planned(&window::ENTRY),
     ]
+}
+
+/// The handler that uses ffmpeg.
+pub(crate) fn through_ffmpeg(videos: &Videos) -> Kind {
+    let videos = videos.clone();
+    Kind::new(&video::ENTRY, move |setup| video::make(&videos, setup))
 }

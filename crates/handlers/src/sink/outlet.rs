@@ -153,6 +153,16 @@ impl OutputFile {
         }
     }
 
+    /// The temporary name.
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Another file for the same target.
+    pub(super) fn another(&self) -> Result<OutputFile, OutletError> {
+        OutputFile::begin(self.target.clone(), PathBuf::new())
+    }
+
     /// Renames the file to its target; returns the memory of both paths.
     pub(super) fn persist(self) -> Result<(PathBuf, PathBuf), OutletError> {
         if let Ok(old) = fs::metadata(&self.target) {
@@ -166,7 +176,7 @@ impl OutputFile {
     }
 
     /// Renames the file to its target if no file is there, otherwise to a similar name that is free.
-    fn persist_beside(self) -> Result<Option<PartialFile>, OutletError> {
+    pub(super) fn persist_beside(self) -> Result<Option<PartialFile>, OutletError> {
         let Ok(old) = fs::metadata(&self.target) else { return self.persist().map(|_| None) };
         let OutputFile { mut file, target } = self;
         // The new file gets the same permissions as if it replaced the old file.

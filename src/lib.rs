@@ -24,6 +24,7 @@ pub use vramp_files as files;
 pub use vramp_gpu as gpu;
 pub use vramp_handlers as handlers;
 pub use vramp_kernels as kernels;
+pub use vramp_media as media;
 pub use vramp_plan as plan;
 pub use vramp_runtime as runtime;
 pub use vramp_tensor as tensor;

@@ -76,14 +76,16 @@ pub fn main(registry: &Registry) -> ExitCode {
     interrupt::keep_large_files_from_ending_it();
     let outcome = match command {
         Command::Demo(args) => args.flags.refuse_verify("demo").and_then(|()| demo::run(&args, registry)),
-        Command::Run(args) => run::run(&args, registry),
+        Command::Run(args) => run::run(&args, &args.ffmpeg.set(registry)),
         Command::Bench(args) => bench::run(&args),
-        Command::Top(args) => top::run(&args, registry),
+        Command::Top(args) => top::run(&args, &args.ffmpeg.set(registry)),
         Command::Devices { json, measure } if measure.calibrate => calibrate::run(&measure, json),
         Command::Devices { json, .. } => devices::run(json),
-        Command::Doctor { json } => doctor::run(json),
-        Command::Plan(args) => args.flags.refuse_verify("plan").and_then(|()| plan::run(&args, registry)),
-        Command::Inspect { handler, json } => inspect::run(handler.as_deref(), json, registry),
+        Command::Doctor { json, ffmpeg } => doctor::run(json, &ffmpeg.tools()),
+        Command::Plan(args) => {
+            args.flags.refuse_verify("plan").and_then(|()| plan::run(&args, &args.ffmpeg.set(registry)))
+        }
+        Command::Inspect { handler, json, ffmpeg } => inspect::run(handler.as_deref(), json, &ffmpeg.tools(), registry),
         Command::Fmt { pipeline } => fmt::run(&pipeline, registry),
         Command::Completions { shell } => completions(shell, registry),
     };

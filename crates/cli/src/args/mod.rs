@@ -4,6 +4,7 @@ mod bench;
 mod budget;
 mod bytes;
 mod calibrate;
+mod ffmpeg;
 mod flags;
 mod latency;
 mod memory;
@@ -13,6 +14,7 @@ pub(crate) use budget::{
     Budget, CPU_FRAMES, CPU_HANDLERS, DEVICE_LOSSES, DROPS, FPS, LATENCY_MS, OF_DEVICE, WHOLE_RUN,
 };
 pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use ffmpeg::FfmpegArg;
 pub(crate) use flags::{DeviceWord, SharedFlags};
 pub(crate) use memory::MemoryBudget;
 
@@ -283,13 +285,15 @@ pub(crate) enum Command {
         after_help = "`vramp help plan` explains pipelines and how to read a plan."
     )]
     Plan(PlanArgs),
-    /// List the handlers, or show one handler with its ports and settings
+    /// List the handlers, show one handler with its ports and settings, or tell what is in a media file
     Inspect {
-        /// The handler to show; defaults to a list of all handlers
+        /// The handler to show, or a media file or address such as clip.mp4; defaults to a list of all handlers
         handler: Option<String>,
         /// Print one line of JSON instead
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        ffmpeg: FfmpegArg,
     },
     /// Convert a pipeline from text to TOML, or from TOML to text
     Fmt {
@@ -317,6 +321,8 @@ pub(crate) enum Command {
         /// Print one line of JSON instead
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        ffmpeg: FfmpegArg,
     },
     /// Measure vramp on well-known workloads
     ///
@@ -342,6 +348,8 @@ pub(crate) struct PlanArgs {
     /// Print the plan as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) ffmpeg: FfmpegArg,
     #[command(flatten)]
     pub(crate) flags: SharedFlags,
 }
@@ -374,6 +382,8 @@ pub(crate) struct RunArgs {
     /// Write a timeline of every lane and of the device for ui.perfetto.dev
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) ffmpeg: FfmpegArg,
     #[command(flatten)]
     pub(crate) flags: SharedFlags,
 }

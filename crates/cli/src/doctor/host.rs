@@ -1,4 +1,4 @@
-//! Checks of the host: vector instructions, threads, the terminal, the cache directory and ffmpeg.
+//! Checks of the host: vector instructions, threads, the terminal and the cache directory.
 
 use std::fs;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -8,7 +8,6 @@ use vramp::kernels::Level;
 use vramp::machine;
 
 use super::HealthCheck;
-use super::fix::Fixes;
 use crate::page;
 
 pub(super) fn cpu() -> HealthCheck {
@@ -49,27 +48,6 @@ pub(super) fn cache() -> HealthCheck {
     HealthCheck::warning("cache", words).fix(fix)
 }
 
-pub(super) fn ffmpeg(fixes: &Fixes) -> HealthCheck {
-    let missing: Vec<&str> = ["ffmpeg", "ffprobe"].into_iter().filter(|name| find_program(name).is_none()).collect();
-    if missing.is_empty() {
-        return HealthCheck::ok("ffmpeg", "ffmpeg and ffprobe are in PATH");
-    }
-    let registry = vramp::registry();
-    let wanting: Vec<&str> = registry
-        .catalog()
-        .entries()
-        .filter(|entry| ["video", "camera"].contains(&entry.name) && registry.maker(entry).is_some())
-        .map(|entry| entry.name)
-        .collect();
-    let missing = if let [one] = missing[..] { format!("no {one}") } else { "neither ffmpeg nor ffprobe".to_owned() };
-    if wanting.is_empty() {
-        let words = format!("{missing} in PATH; optional: only plans of `video` files use ffprobe");
-        return HealthCheck::ok("ffmpeg", words).fix(fixes.ffmpeg());
-    }
-    HealthCheck::warning("ffmpeg", format!("{missing} in PATH; needed by {}", wanting.join(" and ")))
-        .fix(fixes.ffmpeg())
-}
-
 /// Creates and removes a file in the directory. The error names the path that could not be written.
 fn try_to_write(folder: &Path) -> Result<(), (PathBuf, io::Error)> {
     let existing = || folder.ancestors().find(|path| path.exists()).unwrap_or(folder).to_owned();
@@ -78,9 +56,4 @@ fn try_to_write(folder: &Path) -> Result<(), (PathBuf, io::Error)> {
     let written = fs::File::create(&file).and_then(|mut open| open.write_all(b"vramp"));
     let _ = fs::remove_file(&file);
     written.map_err(|error| (folder.to_owned(), error))
-}
-
-fn find_program(name: &str) -> Option<PathBuf> {
-    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(&file)).find(|path| path.is_file())
 }

@@ -8,20 +8,22 @@ mod fix;
 mod graphics;
 mod host;
 mod trial;
+mod video;
 
 use std::fmt::Write as _;
 
 use anyhow::anyhow;
 use serde::Serialize;
 use vramp::machine;
+use vramp::media::Tools;
 
 use crate::failure::CliError;
 use crate::page;
 use fix::Fixes;
 use graphics::Surroundings;
 
-pub(crate) fn run(json: bool) -> Result<(), CliError> {
-    let checks = checks();
+pub(crate) fn run(json: bool, tools: &Tools) -> Result<(), CliError> {
+    let checks = checks(tools);
     let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
     let (warnings, problems) = (count(CheckState::Warning), count(CheckState::Problem));
     if json {
@@ -84,11 +86,12 @@ struct DoctorJson<'a> {
     problems: usize,
 }
 
-fn checks() -> Vec<HealthCheck> {
+fn checks(tools: &Tools) -> Vec<HealthCheck> {
     let adapters = machine::list_adapters();
     let here = Surroundings::of_this_machine();
     let fixes = Fixes::of(&here.drivers);
-    let mut checks = vec![host::cpu(), host::terminal(), host::cache(), host::ffmpeg(&fixes)];
+    let mut checks = vec![host::cpu(), host::terminal(), host::cache()];
+    checks.extend(video::checks(tools, &fixes));
     checks.extend(graphics::variables(&here));
     if cfg!(target_os = "linux") {
         checks.extend(graphics::files(&here, &adapters, &fixes));

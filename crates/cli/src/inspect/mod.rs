@@ -1,18 +1,24 @@
-//! `vramp inspect`: lists the handlers of the catalogue, or shows one handler with its ports and settings.
+//! `vramp inspect`: lists the handlers of the catalogue, shows one handler with its ports and settings, or tells what is
+//! in a media file.
 
 mod facts;
 mod json;
+mod media;
 mod text;
 
 use anyhow::anyhow;
+use vramp::media::Tools;
 use vramp::plan::catalog::Entry;
 use vramp::runtime::Registry;
 
 use crate::failure::CliError;
 use crate::page;
 
-pub(crate) fn run(handler: Option<&str>, json: bool, registry: &Registry) -> Result<(), CliError> {
+pub(crate) fn run(handler: Option<&str>, json: bool, tools: &Tools, registry: &Registry) -> Result<(), CliError> {
     let catalog = registry.catalog();
+    if let Some(address) = handler.filter(|word| catalog.named(word).next().is_none() && media::is_media(word)) {
+        return media::run(address, json, tools);
+    }
     let entries: Vec<&'static Entry> = match handler {
         None => catalog.entries().collect(),
         Some(name) => catalog.named(name).collect(),

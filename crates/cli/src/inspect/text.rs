@@ -66,6 +66,12 @@ pub(super) fn detail(entry: &Entry, registry: &Registry, colour: bool) -> String
         When::Setting(key) => {
             fact("live", &format!("with {key}=true the handler cannot wait, so its links keep only the newest frame"));
         }
+        When::LiveAddress(key) => fact(
+            "live",
+            &format!(
+                "if `{key}` is a live address (rtsp, udp, ...) the handler cannot wait, so its links keep only the newest frame"
+            ),
+        ),
     }
     if entry.stateful {
         fact("state", "the result of a frame depends on earlier frames");

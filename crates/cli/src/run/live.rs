@@ -58,7 +58,8 @@ impl Total {
         let frames = sources
             .map(|source| {
                 let own = source.settings.int("frames").and_then(|frames| u64::try_from(frames).ok());
-                own.into_iter().chain(frames).min()
+                let probed = source.probed.length.and_then(|length| length.frames);
+                own.or(probed).into_iter().chain(frames).min()
             })
             .try_fold(0_u64, |sum, own| sum.checked_add(own?));
         match (seconds, frames) {
@@ -216,11 +217,25 @@ fn pools(progress: &RunProgress) -> Vec<String> {
 fn facts(progress: &RunProgress, total: Total) -> String {
     let RunProgress { frames_in, frames_out, dropped, fps, .. } = progress;
     let frames = match total {
-        Total::Frames(all) => format!("{frames_in} of {all} frames"),
+        Total::Frames(all) => format!("{frames_in} of {all} frames{}", left(progress, all)),
         Total::Time(_) | Total::Unknown => format!("{frames_out} frames"),
     };
     let dropped = if *dropped == 0 { String::new() } else { format!("  {dropped} dropped") };
     format!("{frames}  {fps:.1} fps{dropped}")
+}
+
+/// How long the rest of the frames will take at the rate so far.
+fn left(progress: &RunProgress, all: u64) -> String {
+    let done = progress.frames_in;
+    if done == 0 || done >= all {
+        return String::new();
+    }
+    let seconds = progress.elapsed.as_secs_f64() * (all - done) as f64 / done as f64;
+    match seconds.round() as u64 {
+        seconds @ 0..60 => format!(", {seconds} s left"),
+        seconds @ 60..3600 => format!(", {}:{:02} left", seconds / 60, seconds % 60),
+        seconds => format!(", {}:{:02}:{:02} left", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
 }
 
 /// The message of an event. An error that ends the run has no message, because the error is the result of the run. A
@@ -242,6 +257,7 @@ pub(super) fn message(event: &RunEvent) -> Option<Message> {
             counted(*frames as usize, "frame"),
             counted(*handlers, "handler"),
         ))),
+        RunEvent::Told { handler, words, is_warning: false } => Some(Message::Note(format!("{handler}: {words}"))),
         RunEvent::DeviceBack { device } => {
             Some(Message::Note(format!("{device} is available again and continues the run")))
         }
@@ -267,6 +283,7 @@ fn warning(event: &RunEvent) -> Option<String> {
             };
             Some(format!("{handler} failed on frame {frame}: {error}; {then}, and later failures are not reported"))
         }
+        RunEvent::Told { handler, words, .. } => Some(format!("{handler}: {words}")),
         RunEvent::NotChanged { handler, frame, problem } => {
             Some(format!("{handler} keeps its settings at frame {frame}: {problem}"))
         }
@@ -327,7 +344,10 @@ mod tests {
         let progress = progress();
         assert_eq!(line(&progress, Total::Unknown, false), "   3 s  88 frames  30.0 fps");
         let progress = RunProgress { dropped: 2, ..progress };
-        assert_eq!(line(&progress, Total::Frames(100), false), "   3 s  90 of 100 frames  30.0 fps  2 dropped");
+        assert_eq!(
+            line(&progress, Total::Frames(100), false),
+            "   3 s  90 of 100 frames, 0 s left  30.0 fps  2 dropped"
+        );
     }
 
     #[test]

@@ -75,11 +75,12 @@ fn a_cache_that_cannot_be_written_is_a_warning_that_names_what_is_in_the_way() {
 }
 
 #[test]
-fn ffmpeg_is_optional_while_nothing_that_runs_needs_it() {
+fn a_missing_ffmpeg_is_a_warning_with_what_to_type() {
     let all = json(&ends_with(0, doctor("ffmpeg_is_optional", &[("PATH", "")], &["--json"])));
     let ffmpeg = check(&all, "ffmpeg");
-    assert_eq!(ffmpeg["state"], "ok");
-    assert!(ffmpeg["words"].as_str().unwrap().contains("neither ffmpeg nor ffprobe in PATH; optional"), "{ffmpeg}");
+    assert_eq!(ffmpeg["state"], "warning");
+    assert!(ffmpeg["words"].as_str().unwrap().contains("`video` and `camera` need ffmpeg"), "{ffmpeg}");
+    assert!(ffmpeg["fix"].as_str().unwrap().contains("install"), "{ffmpeg}");
 }
 
 #[test]

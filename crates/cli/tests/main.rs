@@ -32,4 +32,5 @@ mod run_verify;
 mod streams;
 mod top;
 mod trace;
+mod video;
 mod wgsl;

@@ -49,6 +49,10 @@ impl<'a> Address<'a> {
                 let network =
                     "tcp,tls,udp,rtp,srtp,crypto,data,http,https,httpproxy,rtsp,rtsps,rtmp,rtmps,rtmpt,srt,unix";
                 arguments.extend(["-protocol_whitelist", network]);
+                if self.is_live() {
+                    // By default ffmpeg looks into a stream for five seconds.
+                    arguments.extend(["-analyzeduration", "2000000"]);
+                }
                 match scheme.as_str() {
                     "rtsp" | "rtsps" => arguments.extend(["-rtsp_flags", "prefer_tcp", "-timeout", &micros]),
                     "udp" => arguments.extend(["-timeout", &micros, "-overrun_nonfatal", "1"]),

@@ -69,6 +69,11 @@ impl Container {
         matches!(self, Container::Mp4 | Container::Mov)
     }
 
+    /// Whether the container can hide what comes before the start.
+    pub(crate) fn has_edits(self) -> bool {
+        matches!(self, Container::Mp4 | Container::Mov)
+    }
+
     /// Whether the container holds sound.
     pub fn has_audio(self) -> bool {
         self != Container::Gif

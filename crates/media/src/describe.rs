@@ -9,6 +9,9 @@ use vramp_plan::{PixelAspect, Rate, Size};
 use crate::address::Address;
 use crate::tools::{ToolError, Tools, ask_within};
 
+/// How long ffmpeg may look into a live stream, after the stream has been opened, until it knows what is in it.
+pub const ANALYSIS: Duration = Duration::from_secs(8);
+
 /// A media file or stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MediaFile {
@@ -142,7 +145,7 @@ fn ask_about(tools: &Tools, address: &str, input: Vec<OsString>, limit: Duration
     let mut arguments: Vec<OsString> =
         ["-v", "level+error", "-of", "json", "-show_entries", entries].map(OsString::from).into();
     arguments.extend(input);
-    let answer = match ask_within(&tools.ffprobe(), arguments, limit) {
+    let answer = match ask_within(&tools.ffprobe(), arguments, limit + ANALYSIS) {
         Err(ToolError::Silent { .. }) => {
             return Err(DescribeError::Silent { address: address.to_owned(), limit });
         }

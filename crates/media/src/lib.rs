@@ -22,7 +22,9 @@ pub use address::Address;
 pub use camera::{Camera, camera_input, cameras};
 pub use container::{Container, UnknownContainer};
 pub use decode::{DecodeError, Decoder, DecoderInput, Decoding, NextFrame, Waiting};
-pub use describe::{DescribeError, MediaFile, MediaStream, MediaStreamKind, VideoTrack, describe, describe_camera};
+pub use describe::{
+    ANALYSIS, DescribeError, MediaFile, MediaStream, MediaStreamKind, VideoTrack, describe, describe_camera,
+};
 pub use encode::{EncodeError, Encoder, Encoding};
 pub use nut::read::NutError;
 pub use process::NotStarted;

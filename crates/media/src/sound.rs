@@ -104,8 +104,11 @@ fn arguments(
         add("-map", "1:s?");
         add("-c:s", codec);
     }
-    // Without this, packets before the start would be copied too, from the last key frame on.
-    add("-copypriorss", "0");
+    if source.start_s.is_some() || !container.has_edits() {
+        // Without this, packets before the start would be copied too, from the last key frame on. A container that
+        // cannot hide them would shift the video.
+        add("-copypriorss", "0");
+    }
     add("-map_metadata", "1");
     if container.has_timescale() {
         // Without this, the ticks of the video would be chosen anew.

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use vramp_media::{DecodeError, Decoder, DecoderInput, Decoding, NextFrame, Reading, Tools, Waiting};
+use vramp_media::{ANALYSIS, DecodeError, Decoder, DecoderInput, Decoding, NextFrame, Reading, Tools, Waiting};
 use vramp_runtime::{Call, Flow, Frame, HandlerError, Reporter};
 
 use crate::videos::yuv;
@@ -115,7 +115,9 @@ impl Playback {
         let begun = Instant::now();
         loop {
             let over = || call.is_ending();
-            let waiting = Waiting { over: &over, limit: self.playing.timeout };
+            // Before the first frame, ffmpeg also looks into the stream.
+            let opening = if self.frames == 0 { ANALYSIS } else { Duration::ZERO };
+            let waiting = Waiting { over: &over, limit: self.playing.timeout + opening };
             let Some(decoder) = &mut self.decoder else {
                 if !rest(pause, &over) {
                     return Ok(None);

@@ -249,10 +249,12 @@ impl Loop for WidenedFirsts<'_> {
     #[inline(always)]
     fn run(self) {
         let WidenedFirsts { half, into } = self;
-        let halves = half[1..].iter().zip(&half[2..]);
-        for (pair, (one, two)) in into.chunks_mut(2).zip(halves) {
-            let both = [centred(4 * one), centred(2 * (one + two))];
-            pair.copy_from_slice(&both[..pair.len()]);
+        let mut pairs = into.chunks_exact_mut(2);
+        for (pair, (one, two)) in (&mut pairs).zip(half[1..].iter().zip(&half[2..])) {
+            pair.copy_from_slice(&[centred(4 * one), centred(2 * (one + two))]);
+        }
+        if let [right] = pairs.into_remainder() {
+            *right = centred(4 * half[half.len() - 1]);
         }
     }
 }

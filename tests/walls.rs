@@ -185,6 +185,7 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/src/simd/convolve.rs", "as above"),
     ("crates/kernels/src/simd/four.rs", "as above; indices into an image or table are checked many at a time"),
     ("crates/kernels/src/simd/gray.rs", "as above"),
+    ("crates/kernels/src/simd/halves.rs", "as above"),
     ("crates/kernels/src/simd/matrix.rs", "as above"),
     ("crates/kernels/src/simd/mix.rs", "as above"),
     ("crates/kernels/src/simd/paint.rs", "as above"),

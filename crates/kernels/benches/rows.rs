@@ -17,7 +17,7 @@ use vramp_kernels::pixel::{
 };
 use vramp_kernels::stored::{self, PlaneRows, Way};
 use vramp_kernels::{FrameParams, KernelFrame, Level, Picture, Pixel, PixelFn, Recipe, RowProgram, RowScratch};
-use vramp_plan::{Format, Rate, Size};
+use vramp_plan::{Format, Rate, Siting, Size};
 
 const SIZE: Size = Size { width: 1920, height: 1080 };
 const LESS: Size = Size { width: 1280, height: 720 };
@@ -74,8 +74,12 @@ fn case(
 }
 
 fn converted(name: &'static str, from: Format, into: Format) -> Case {
+    converted_sited(name, from, into, Siting::Centre)
+}
+
+fn converted_sited(name: &'static str, from: Format, into: Format, siting: Siting) -> Case {
     let recipe = Recipe::of(&LOAD).reading(from).writing(into);
-    let (layout, way) = (recipe.layout(), Way::new(true, false));
+    let (layout, way) = (recipe.layout(), Way::new(true, false).sited(siting));
     let mut params = FrameParams::new();
     params.begin(&layout, SIZE, SIZE, 0);
     if let Some((part, stored)) = layout.from.zip(stored::of(from)) {
@@ -294,6 +298,8 @@ fn cases() -> Vec<Case> {
         case("logo", &ball::BALL, &moving, SIZE, &[logo()]),
         converted("from i420", Format::I420, Format::Rgba8),
         converted("from nv12", Format::Nv12, Format::Rgba8),
+        converted_sited("from i420 left", Format::I420, Format::Rgba8, Siting::Left),
+        converted_sited("from nv12 left", Format::Nv12, Format::Rgba8, Siting::Left),
         converted("from i422", Format::I422, Format::Rgba8),
         converted("from i444", Format::I444, Format::Rgba8),
         converted("from gray8", Format::Gray8, Format::Rgba8),

@@ -196,6 +196,7 @@ impl<'a> SourceRows<'a> {
         changed.numbers = [None; ROWS_KEPT];
         changed.next = 0;
         changed.is_placed.clear();
+        changed.between.begin();
         SourceRows { picture, others, before, stored: None, changed }
     }
 

@@ -22,6 +22,7 @@ pub(crate) mod blur;
 pub(crate) mod convolve;
 pub(crate) mod four;
 pub(crate) mod gray;
+pub(crate) mod halves;
 pub(crate) mod matrix;
 pub(crate) mod mix;
 pub(crate) mod paint;

@@ -27,10 +27,20 @@ pub(crate) enum ChromaRow<'a> {
     None,
     /// As wide as luma.
     Full([&'a [u8]; 2]),
-    /// Half as wide as luma, with one more element at each end. Values are multiplied by four.
-    Halves([&'a [u16]; 2]),
-    /// Like `Halves`, but sited on even pixels instead of between an even and an odd pixel.
-    Firsts([&'a [u16]; 2]),
+    /// Half as wide as luma, with one more element at each end, and sited between an even and an odd pixel. Values are
+    /// distances from the middle in 1/64 of a level.
+    Halves([&'a [i16]; 2]),
+    /// Like `Halves`, but sited on even pixels, in 1/128 of a level.
+    Firsts([&'a [i16]; 2]),
+}
+
+/// The loops multiply luma by this number and by [`luma_factor`], instead of by 128 and by the factor of the matrix.
+/// One instruction selects every second luma value and multiplies it, but only by a number below 128.
+const LUMA_STEP: i16 = 96;
+
+/// 4/3 of the factor of luma, because [`LUMA_STEP`] is 3/4 of 128.
+fn luma_factor(up: &YuvToRgb) -> i16 {
+    ((4 * i32::from(up.luma) + 2) / 3) as i16
 }
 
 /// Computes whole vectors of pixels, from the left. Returns the number of pixels that were computed: none, all, or all
@@ -50,95 +60,134 @@ pub(crate) fn paint(level: Level, up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     super::super::wide::both_widths! { v;
+        use std::hint::black_box;
         use crate::picture::Pixel;
         use crate::simd::paint::ChromaRow;
+        use crate::simd::paint::LUMA_STEP;
+        use crate::simd::paint::luma_factor;
         use crate::stored::way::YuvToRgb;
 
         fn paint(up: &YuvToRgb, luma: &[u8], chroma: ChromaRow<'_>, into: &mut [Pixel]) -> usize {
             // The last vector starts at the last even pixel from which it fits, so some pixels are computed twice.
             let Some(last) = luma.len().checked_sub(v::BYTES) else { return 0 };
             let last = last & !1;
-            let factors = [up.luma, up.red_v, up.green_u, up.green_v, up.blue_u].map(|factor| v::all_16(factor));
-            let black = v::all_16(up.black);
-            let mut at = 0;
-            loop {
-                let y = v::permute_32(v::load(luma[at..].first_chunk().expect("a vector fits")), &v::APART);
-                let [u, w] = match chroma {
-                    ChromaRow::None => [[v::zero(); 2]; 2],
-                    ChromaRow::Full([u, w]) => [full(u, at), full(w, at)],
-                    ChromaRow::Halves([u, w]) => [halves(u, at / 2), halves(w, at / 2)],
-                    ChromaRow::Firsts([u, w]) => [firsts(u, at / 2), firsts(w, at / 2)],
-                };
-                let even = colours(v::and(y, v::all_16(255)), u[0], w[0], black, &factors);
-                let odd = colours(v::shift_unsigned_16(y, 8), u[1], w[1], black, &factors);
-                let pixels = into[at..].first_chunk_mut::<{ v::BYTES }>().expect("a pixel for each luma");
-                together(even, odd, pixels);
-                if at == last {
-                    return last + v::BYTES;
+            let factors = factors(up);
+            // One loop for each kind of chroma, because a `match` within the loop is not moved out of it.
+            match chroma {
+                ChromaRow::None => {
+                    let mut at = 0;
+                    while at <= last {
+                        block(luma, [[v::zero(); 2]; 2], &factors, into, at);
+                        at = after(at, last);
+                    }
                 }
-                at = (at + v::BYTES).min(last);
+                ChromaRow::Full([u, w]) => {
+                    let mut at = 0;
+                    while at <= last {
+                        block(luma, [full(u, at), full(w, at)], &factors, into, at);
+                        at = after(at, last);
+                    }
+                }
+                ChromaRow::Halves([u, w]) => {
+                    // A constant would become two additions, which take 1.5 cycles more per 64 pixels.
+                    let three = v::all_16(black_box(3));
+                    let mut at = 0;
+                    while at <= last {
+                        block(luma, [halves(u, at / 2, three), halves(w, at / 2, three)], &factors, into, at);
+                        at = after(at, last);
+                    }
+                }
+                ChromaRow::Firsts([u, w]) => {
+                    let mut at = 0;
+                    while at <= last {
+                        block(luma, [firsts(u, at / 2), firsts(w, at / 2)], &factors, into, at);
+                        at = after(at, last);
+                    }
+                }
+            }
+            last + v::BYTES
+        }
+
+        /// Where the next vector starts. After the last vector, this is beyond `last`.
+        #[inline]
+        fn after(at: usize, last: usize) -> usize {
+            if at == last { last + 1 } else { (at + v::BYTES).min(last) }
+        }
+
+        /// Black, then the factors of luma, of v for red, of u and v for green, and of u for blue.
+        #[inline]
+        fn factors(up: &YuvToRgb) -> [v::Vector; 6] {
+            [
+                v::all_16(LUMA_STEP * up.black),
+                v::all_16(luma_factor(up)),
+                v::all_16(up.red_v),
+                v::all_16(up.green_u),
+                v::all_16(up.green_v),
+                v::all_16(up.blue_u),
+            ]
+        }
+
+        #[inline]
+        fn block(luma: &[u8], [u, w]: [[v::Vector; 2]; 2], factors: &[v::Vector; 6], into: &mut [Pixel], at: usize) {
+            let y = v::load(luma[at..].first_chunk().expect("a vector fits"));
+            let even = colours(v::madd_8(y, v::all_16(LUMA_STEP)), u[0], w[0], factors);
+            let odd = colours(v::madd_8(y, v::all_16(LUMA_STEP << 8)), u[1], w[1], factors);
+            let pixels = into[at..].first_chunk_mut::<{ v::BYTES }>().expect("a pixel for each luma");
+            for (to, v) in pixels.as_flattened_mut().as_chunks_mut().0.iter_mut().zip(v::opaque(even, odd)) {
+                v::store(to, v);
             }
         }
 
         /// Chroma of even and of odd pixels, as distances from the middle, scaled to 16 bits.
         #[inline]
         fn full(plane: &[u8], at: usize) -> [v::Vector; 2] {
-            let c = v::permute_32(v::load(plane[at..].first_chunk().expect("as wide as luma")), &v::APART);
+            let c = v::load(plane[at..].first_chunk().expect("as wide as luma"));
             let middle = v::all_16(i16::MIN);
             let upper = v::all_16(-256);
             [v::xor(v::shift_left_16(c, 8), middle), v::xor(v::and(c, upper), middle)]
         }
 
         #[inline]
-        fn halves(plane: &[u16], at: usize) -> [v::Vector; 2] {
+        fn halves(plane: &[i16], at: usize, three: v::Vector) -> [v::Vector; 2] {
             let own = plane[at..].first_chunk::<{ v::BYTES / 2 + 2 }>().expect("half as wide, and two more");
-            let here = v::load_16(own[1..].first_chunk().expect("one fewer"));
-            let three = v::add_16(v::add_16(here, here), here);
-            let even = v::add_16(three, v::load_16(own.first_chunk().expect("two fewer")));
-            let odd = v::add_16(three, v::load_16(own[2..].first_chunk().expect("two fewer")));
-            let middle = v::all_16(i16::MIN);
-            let (even, odd) = (v::xor(v::shift_left_16(even, 4), middle), v::xor(v::shift_left_16(odd, 4), middle));
-            [v::permute_32(even, &v::APART), v::permute_32(odd, &v::APART)]
+            let three = v::mul_low_16(v::load_signed_16(own[1..].first_chunk().expect("one fewer")), three);
+            let even = v::add_16(three, v::load_signed_16(own.first_chunk().expect("two fewer")));
+            let odd = v::add_16(three, v::load_signed_16(own[2..].first_chunk().expect("two fewer")));
+            [even, odd]
         }
 
         #[inline]
-        fn firsts(plane: &[u16], at: usize) -> [v::Vector; 2] {
+        fn firsts(plane: &[i16], at: usize) -> [v::Vector; 2] {
             let own = plane[at..].first_chunk::<{ v::BYTES / 2 + 2 }>().expect("half as wide, and two more");
-            let here = v::load_16(own[1..].first_chunk().expect("one fewer"));
-            let both = v::add_16(here, v::load_16(own[2..].first_chunk().expect("two fewer")));
-            let middle = v::all_16(i16::MIN);
-            let (even, odd) = (v::xor(v::shift_left_16(here, 6), middle), v::xor(v::shift_left_16(both, 5), middle));
-            [v::permute_32(even, &v::APART), v::permute_32(odd, &v::APART)]
+            let here = v::load_signed_16(own[1..].first_chunk().expect("one fewer"));
+            let both = v::add_16(here, v::load_signed_16(own[2..].first_chunk().expect("two fewer")));
+            [v::add_16(here, here), both]
         }
 
         /// Red, green and blue before clamping.
         #[inline]
-        fn colours(y: v::Vector, u: v::Vector, w: v::Vector, black: v::Vector, f: &[v::Vector; 5]) -> [v::Vector; 3] {
-            let y = v::mul_high_16(v::shift_left_16(v::sub_16(y, black), 7), f[0]);
+        fn colours(y: v::Vector, u: v::Vector, w: v::Vector, f: &[v::Vector; 6]) -> [v::Vector; 3] {
+            let y = v::mul_high_16(v::sub_16(y, f[0]), f[1]);
             let y = v::add_16(y, v::all_16(17));
-            let red = v::add_16(y, v::mul_high_16(w, f[1]));
-            let green = v::add_16(v::add_16(y, v::mul_high_16(u, f[2])), v::mul_high_16(w, f[3]));
-            let blue = v::add_16(y, v::mul_high_16(u, f[4]));
+            let red = v::add_16(y, v::mul_high_16(w, f[2]));
+            let green = v::add_16(v::add_16(y, v::mul_high_16(u, f[3])), v::mul_high_16(w, f[4]));
+            let blue = v::add_16(y, v::mul_high_16(u, f[5]));
             [v::shift_16(red, 5), v::shift_16(green, 5), v::shift_16(blue, 5)]
         }
+    }
+}
 
-        #[inline]
-        fn together(even: [v::Vector; 3], odd: [v::Vector; 3], pixels: &mut [Pixel; v::BYTES]) {
-            let (r, g) = (v::pack_16(even[0], odd[0]), v::pack_16(even[1], odd[1]));
-            let b = v::pack_16(even[2], odd[2]);
-            let alpha = v::all_16(-1);
-            let (even_rg, odd_rg) = (v::unpack_low_8(r, g), v::unpack_high_8(r, g));
-            let (even_ba, odd_ba) = (v::unpack_low_8(b, alpha), v::unpack_high_8(b, alpha));
-            let (low, low_odd) = (v::unpack_low_16(even_rg, even_ba), v::unpack_low_16(odd_rg, odd_ba));
-            let (high, high_odd) = (v::unpack_high_16(even_rg, even_ba), v::unpack_high_16(odd_rg, odd_ba));
-            let four = [
-                v::unpack_low_32(low, low_odd),
-                v::unpack_high_32(low, low_odd),
-                v::unpack_low_32(high, high_odd),
-                v::unpack_high_32(high, high_odd),
-            ];
-            for (to, v) in pixels.as_flattened_mut().as_chunks_mut().0.iter_mut().zip(four) {
-                v::store(to, v);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::Way;
+
+    #[test]
+    fn luma_in_smaller_steps_with_a_greater_factor_is_the_same() {
+        for up in Way::ALL.map(Way::up) {
+            for y in 0..=255 {
+                let times = |step: i16, factor: i16| (i32::from(step * (y - up.black)) * i32::from(factor)) >> 16;
+                assert_eq!(times(LUMA_STEP, luma_factor(up)), times(128, up.luma), "{y} {up:?}");
             }
         }
     }

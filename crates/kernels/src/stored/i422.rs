@@ -5,8 +5,9 @@ use vramp_plan::Format;
 
 use crate::picture::Pixel;
 
+use super::halves::Sited;
 use super::pack::Packing;
-use super::unpack::{Between, Sited, Unpacking, from_halves};
+use super::unpack::{Between, Unpacking, from_halves};
 use super::{PixelRows, PlaneRows, StoredFormat};
 
 pub(super) static I422: StoredFormat =

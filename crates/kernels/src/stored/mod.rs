@@ -17,6 +17,7 @@
 //! Reading sets alpha to 255, and storing drops alpha. gray8 is the luma of an image. The bytes that pad a row are
 //! zero.
 
+mod halves;
 pub(crate) mod pack;
 pub(crate) mod planes;
 mod sited;

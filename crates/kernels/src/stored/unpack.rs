@@ -1,6 +1,6 @@
 //! Loops that turn rows of planes into rows of pixels, shared by all formats.
 //!
-//! There are two intermediate rows: chroma of half the width, mixed from two rows of a plane, and chroma of full width.
+//! There are two kinds of intermediate rows: chroma of half the width ([`Halves`]) and chroma of full width.
 //! Every vector level gives the same bytes.
 //!
 //! In the scalar loops the factors are constants of each matrix, because compilers use 16-bit multiplications only for
@@ -13,6 +13,7 @@ use crate::picture::Pixel;
 use crate::simd::paint::{self, ChromaRow};
 use crate::simd::{Level, Loop};
 
+use super::halves::{Halves, Sited};
 use super::pack::QuadSums;
 use super::planes::Planes;
 use super::way::{Site, UP, Way, centred};
@@ -29,8 +30,7 @@ pub(crate) struct Unpacking<'a> {
 /// Intermediate rows between planes and pixels, allocated once and reused.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
-    /// Chroma of half the width, with one more element at each end. Values are multiplied by four.
-    half: [Vec<u16>; 2],
+    halves: Halves,
     /// Chroma of full width.
     wide: [Vec<i16>; 2],
     pub(super) sums: QuadSums,
@@ -40,16 +40,11 @@ pub(crate) struct Between {
     pub(crate) pixels: [Vec<Pixel>; 4],
 }
 
-/// The position of chroma relative to a row of pixels.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sited {
-    across: Site,
-    /// Weight of the nearer row of u and of v, in quarters.
-    near: [u16; 2],
-}
-
-impl Sited {
-    pub(super) const CENTRE: Sited = Sited { across: Site::Between, near: [3, 3] };
+impl Between {
+    /// Starts a frame or a band. Nothing of an earlier frame is used.
+    pub(crate) fn begin(&mut self) {
+        self.halves.begin();
+    }
 }
 
 impl<'a> Unpacking<'a> {
@@ -64,7 +59,9 @@ impl<'a> Unpacking<'a> {
     /// The position of 4:2:0 chroma relative to a row of pixels.
     pub(super) fn site(&self, y: usize) -> Sited {
         let (across, down) = Site::of(self.way.siting());
-        Sited { across, near: down.map(|site| site.near()[y % 2]) }
+        let near = |y: usize| down.map(|site| site.near()[y % 2]);
+        let has_next = y % 2 == 1 && y + 1 < self.planes.rows(0);
+        Sited { across, near: near(y), next: has_next.then(|| near(y + 1)), y }
     }
 
     /// The chroma row that covers a row of pixels, and the chroma row on the other side of these pixels.
@@ -86,16 +83,8 @@ pub(super) fn from_halves(
     sited: Sited,
     into: &mut [Pixel],
 ) {
-    for (([near, far], weight), half) in chroma.into_iter().zip(sited.near).zip(&mut between.half) {
-        half.resize(near.len() + 2, 0);
-        let into = &mut half[1..=near.len()];
-        match weight {
-            4 => args.level.run(Mixed::<4> { near, far, into }),
-            3 => args.level.run(Mixed::<3> { near, far, into }),
-            _ => args.level.run(Mixed::<2> { near, far, into }),
-        }
-    }
-    finish(args, between, sited.across, luma, into);
+    let Between { halves, wide, .. } = between;
+    finish(args, halves.of_planes(args.level, chroma, sited), wide, sited.across, luma, into);
 }
 
 /// Like [`from_halves`], with u and v interleaved.
@@ -103,21 +92,12 @@ pub(super) fn from_pairs(
     args: &Unpacking<'_>,
     between: &mut Between,
     luma: &[u8],
-    [near, far]: [&[u8]; 2],
+    chroma: [&[u8]; 2],
     sited: Sited,
     into: &mut [Pixel],
 ) {
-    let pairs = near.len() / 2;
-    let [u, v] = &mut between.half;
-    u.resize(pairs + 2, 0);
-    v.resize(pairs + 2, 0);
-    let (u, v) = (&mut u[1..=pairs], &mut v[1..=pairs]);
-    match sited.near {
-        [4, _] => args.level.run(MixedApart::<4, 2> { near, far, u, v }),
-        [3, _] => args.level.run(MixedApart::<3, 3> { near, far, u, v }),
-        _ => args.level.run(MixedApart::<2, 4> { near, far, u, v }),
-    }
-    finish(args, between, sited.across, luma, into);
+    let Between { halves, wide, .. } = between;
+    finish(args, halves.of_pairs(args.level, chroma, sited), wide, sited.across, luma, into);
 }
 
 /// Computes pixels from luma and chroma of the same width.
@@ -132,7 +112,7 @@ pub(super) fn from_full(
     let (luma, u, v, into) = (&luma[done..], &u[done..], &v[done..], &mut into[done..]);
     for (chroma, wide) in [u, v].into_iter().zip(&mut between.wide) {
         wide.clear();
-        wide.extend(chroma.iter().map(|level| centred(16 * u16::from(*level))));
+        wide.extend(chroma.iter().map(|level| centred(*level)));
     }
     plain(args, luma, &between.wide, into);
 }
@@ -148,13 +128,15 @@ pub(super) fn from_luma(args: &Unpacking<'_>, between: &mut Between, luma: &[u8]
     plain(args, luma, &between.wide, into);
 }
 
-/// Computes pixels from luma and the intermediate half-width chroma.
-fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8], into: &mut [Pixel]) {
-    for half in &mut between.half {
-        let last = half.len() - 1;
-        (half[0], half[last]) = (half[1], half[last - 1]);
-    }
-    let [u, v] = &between.half;
+/// Computes pixels from luma and chroma of half the width.
+fn finish(
+    args: &Unpacking<'_>,
+    [u, v]: [&[i16]; 2],
+    wide: &mut [Vec<i16>; 2],
+    across: Site,
+    luma: &[u8],
+    into: &mut [Pixel],
+) {
     let is_first = across == Site::First;
     let halves = if is_first { ChromaRow::Firsts([u, v]) } else { ChromaRow::Halves([u, v]) };
     let done = paint::paint(args.level, args.way.up(), luma, halves, into);
@@ -162,12 +144,12 @@ fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8]
         0 => {}
         // If any pixels were computed, at most one is left: the last, in an even column.
         1 if done > 0 => {
-            let near = across.near()[0];
-            let chroma = |half: &[u16]| centred(near * half[1 + done / 2] + (4 - near) * half[done / 2]);
+            let at = done / 2;
+            let chroma = |half: &[i16]| if is_first { 2 * half[at + 1] } else { 3 * half[at + 1] + half[at] };
             into[done] = args.way.up().pixel(luma[done], chroma(u), chroma(v)).to_le_bytes();
         }
         _ => {
-            for (half, wide) in between.half.iter().zip(&mut between.wide) {
+            for (half, wide) in [u, v].into_iter().zip(&mut *wide) {
                 wide.resize(luma.len(), 0);
                 if is_first {
                     args.level.run(WidenedFirsts { half, into: wide });
@@ -175,43 +157,7 @@ fn finish(args: &Unpacking<'_>, between: &mut Between, across: Site, luma: &[u8]
                     args.level.run(Widened { half, into: wide });
                 }
             }
-            plain(args, luma, &between.wide, into);
-        }
-    }
-}
-
-/// Mixes two rows of chroma with `NEAR` quarters of the nearer row. The result is four times the chroma value.
-struct Mixed<'a, const NEAR: u16> {
-    near: &'a [u8],
-    far: &'a [u8],
-    into: &'a mut [u16],
-}
-
-impl<const NEAR: u16> Loop for Mixed<'_, NEAR> {
-    #[inline(always)]
-    fn run(self) {
-        for ((sum, near), far) in self.into.iter_mut().zip(self.near).zip(self.far) {
-            *sum = NEAR * u16::from(*near) + (4 - NEAR) * u16::from(*far);
-        }
-    }
-}
-
-/// Like [`Mixed`], with u and v interleaved.
-struct MixedApart<'a, const U: u16, const V: u16> {
-    near: &'a [u8],
-    far: &'a [u8],
-    u: &'a mut [u16],
-    v: &'a mut [u16],
-}
-
-impl<const U: u16, const V: u16> Loop for MixedApart<'_, U, V> {
-    #[inline(always)]
-    fn run(self) {
-        let rows = self.near.as_chunks::<2>().0.iter().zip(self.far.as_chunks::<2>().0);
-        for ((u, v), (near, far)) in self.u.iter_mut().zip(self.v).zip(rows) {
-            let (near, far) = (u16::from_le_bytes(*near), u16::from_le_bytes(*far));
-            *u = U * (near & 255) + (4 - U) * (far & 255);
-            *v = V * (near >> 8) + (4 - V) * (far >> 8);
+            plain(args, luma, wide, into);
         }
     }
 }
@@ -219,7 +165,7 @@ impl<const U: u16, const V: u16> Loop for MixedApart<'_, U, V> {
 /// Widens chroma of half the width, with one more element at both ends, to full width. A pixel takes three quarters of
 /// the chroma sample that covers it, and one quarter of the sample on the pixel's other side.
 struct Widened<'a> {
-    half: &'a [u16],
+    half: &'a [i16],
     into: &'a mut [i16],
 }
 
@@ -228,20 +174,20 @@ impl Loop for Widened<'_> {
     fn run(self) {
         let Widened { half, into } = self;
         let Some((left, rest)) = into.split_first_mut() else { return };
-        *left = centred(4 * half[1]);
+        *left = 4 * half[1];
         let mut pairs = rest.chunks_exact_mut(2);
         for (pair, (one, two)) in (&mut pairs).zip(half[1..].iter().zip(&half[2..])) {
-            pair.copy_from_slice(&[centred(3 * one + two), centred(one + 3 * two)]);
+            pair.copy_from_slice(&[3 * one + two, one + 3 * two]);
         }
         if let [right] = pairs.into_remainder() {
-            *right = centred(4 * half[half.len() - 1]);
+            *right = 4 * half[half.len() - 1];
         }
     }
 }
 
 /// Like [`Widened`], for chroma sited on even pixels. Odd pixels are midway between two chroma samples.
 struct WidenedFirsts<'a> {
-    half: &'a [u16],
+    half: &'a [i16],
     into: &'a mut [i16],
 }
 
@@ -249,10 +195,12 @@ impl Loop for WidenedFirsts<'_> {
     #[inline(always)]
     fn run(self) {
         let WidenedFirsts { half, into } = self;
-        let halves = half[1..].iter().zip(&half[2..]);
-        for (pair, (one, two)) in into.chunks_mut(2).zip(halves) {
-            let both = [centred(4 * one), centred(2 * (one + two))];
-            pair.copy_from_slice(&both[..pair.len()]);
+        let mut pairs = into.chunks_exact_mut(2);
+        for (pair, (one, two)) in (&mut pairs).zip(half[1..].iter().zip(&half[2..])) {
+            pair.copy_from_slice(&[2 * one, one + two]);
+        }
+        if let [right] = pairs.into_remainder() {
+            *right = 2 * half[half.len() - 1];
         }
     }
 }
@@ -280,6 +228,53 @@ impl<const W: usize> Loop for Painted<'_, W> {
         let up = const { &UP[W] };
         for (((pixel, y), u), v) in self.into.iter_mut().zip(self.luma).zip(self.u).zip(self.v) {
             *pixel = up.pixel(*y, *u, *v).to_le_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored;
+    use vramp_plan::Siting;
+
+    #[test]
+    fn rows_are_the_same_in_any_order_and_after_another_frame() {
+        for (format, siting, width) in [Format::I420, Format::Nv12]
+            .into_iter()
+            .flat_map(|format| Siting::ALL.into_iter().map(move |siting| (format, siting)))
+            .flat_map(|(format, siting)| [7, 150].map(|width| (format, siting, width)))
+        {
+            let size = Size { width, height: 10 };
+            let stored = stored::of(format).expect("it is not rgba8");
+            let frame = |seed: u32| -> Vec<u8> {
+                let level = |at: u32| (at.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 15) as u8;
+                (0..format.frame_bytes(size) as u32).map(level).collect()
+            };
+            let (first, second) = (frame(1), frame(77));
+            for level in Level::available() {
+                let args = |bytes| Unpacking::of(format, size, bytes, Way::ALL[2].sited(siting), level);
+                let row = |bytes, between: &mut Between, y: usize| {
+                    let mut row = vec![[0; 4]; width as usize];
+                    (stored.unpack)(&args(bytes), between, y, &mut row);
+                    row
+                };
+                let mut between = Between::default();
+                for y in [0, 1, 2, 3, 3, 4, 5, 4, 6, 9, 8, 7, 7, 8, 2, 1] {
+                    assert_eq!(
+                        row(&first, &mut between, y),
+                        row(&first, &mut Between::default(), y),
+                        "{format} row {y}"
+                    );
+                }
+                row(&first, &mut between, 3);
+                between.begin();
+                assert_eq!(
+                    row(&second, &mut between, 4),
+                    row(&second, &mut Between::default(), 4),
+                    "{format} {siting:?}"
+                );
+            }
         }
     }
 }

@@ -133,7 +133,8 @@ pub(crate) struct YuvToRgb {
 }
 
 impl YuvToRgb {
-    /// The pixel for a luma value and for chroma values that [`centred`] has converted.
+    /// The pixel for a luma value and for chroma as its distance from the middle in 1/256 of a level, which takes all
+    /// sixteen bits.
     #[inline(always)]
     pub(crate) fn pixel(&self, y: u8, u: i16, v: i16) -> u32 {
         // Values are in 1/32 of a level. Each product is rounded down, on average by half a 32nd. Adding 17 instead of
@@ -149,11 +150,10 @@ impl YuvToRgb {
     }
 }
 
-/// Converts chroma in sixteenths of a level to its distance from the middle in 1/256 of a level. The distance
-/// takes all sixteen bits.
+/// The distance of a chroma value from the middle in 1/256 of a level.
 #[inline(always)]
-pub(crate) fn centred(level: u16) -> i16 {
-    ((level << 4) ^ 0x8000).cast_signed()
+pub(crate) fn centred(level: u8) -> i16 {
+    ((u16::from(level) << 8) ^ 0x8000).cast_signed()
 }
 
 /// Factors from red, green and blue to luma and chroma, in 1/2^15.

@@ -5,7 +5,7 @@
 //! through one buffer.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -189,7 +189,7 @@ impl Decoder {
         let whole = if is_padded {
             let mut rows = std::mem::take(&mut self.rows);
             rows.resize(bytes as usize, 0);
-            let whole = self.fill(&mut rows, waiting);
+            let whole = self.fill([&mut rows, &mut [], &mut []], waiting);
             let mut from = &rows[..];
             for plane in self.format.planes(self.size) {
                 for row in 0..plane.rows {
@@ -202,13 +202,15 @@ impl Decoder {
             self.rows = rows;
             whole?
         } else {
-            let mut whole = true;
-            for plane in self.format.planes(self.size) {
-                let start = plane.start as usize;
+            let mut planes: [&mut [u8]; 3] = Default::default();
+            let (mut rest, mut at) = (into, 0);
+            for (own, plane) in planes.iter_mut().zip(self.format.planes(self.size)) {
+                let (_, from) = std::mem::take(&mut rest).split_at_mut(plane.start as usize - at);
                 let length = (plane.row_bytes * plane.rows) as usize;
-                whole = whole && self.fill(&mut into[start..start + length], waiting)?;
+                (*own, rest) = from.split_at_mut(length);
+                at = plane.start as usize + length;
             }
-            whole
+            self.fill(planes, waiting)?
         };
         if whole {
             self.waiting = None;
@@ -244,20 +246,39 @@ impl Decoder {
         Ok(told[at])
     }
 
-    /// Fills `into`, first with bytes that have arrived before. Returns false if the run is over.
-    fn fill(&mut self, into: &mut [u8], waiting: &Waiting<'_>) -> Result<bool, DecodeError> {
-        let held = self.filled.len().min(into.len());
-        into[..held].copy_from_slice(&self.head[self.filled.start..self.filled.start + held]);
-        self.filled.start += held;
-        let mut done = held;
-        while done < into.len() {
-            match arrive(&mut self.pipe, &self.process, &mut into[done..], waiting)? {
-                (Arrived::Bytes, count) => done += count,
+    /// Fills these slices, first with bytes that have arrived before. Returns false if the run is over.
+    ///
+    /// The last read also takes the head of the next frame if it has arrived: a small read by itself would wake ffmpeg
+    /// for a few free bytes in the pipe.
+    fn fill(&mut self, mut into: [&mut [u8]; 3], waiting: &Waiting<'_>) -> Result<bool, DecodeError> {
+        for slice in &mut into {
+            let held = self.filled.len().min(slice.len());
+            let (now, later) = std::mem::take(slice).split_at_mut(held);
+            now.copy_from_slice(&self.head[self.filled.start..self.filled.start + held]);
+            self.filled.start += held;
+            *slice = later;
+        }
+        loop {
+            let left: usize = into.iter().map(|slice| slice.len()).sum();
+            if left == 0 {
+                return Ok(true);
+            }
+            // All bytes of the head have been used.
+            self.filled = 0..0;
+            let [one, two, three] = &mut into;
+            let mut slices = [&mut **one, two, three, &mut self.head[..HEAD_STEP]].map(IoSliceMut::new);
+            let mut count = match arrive(&mut self.pipe, &self.process, &mut slices, left, waiting)? {
+                (Arrived::Bytes, count) => count,
                 (Arrived::Over, _) => return Ok(false),
                 (Arrived::End, _) => return Err(self.died()),
+            };
+            for slice in &mut into {
+                let done = count.min(slice.len());
+                *slice = &mut std::mem::take(slice)[done..];
+                count -= done;
             }
+            self.filled = 0..count;
         }
-        Ok(true)
     }
 
     /// Reads more bytes for the head of a frame or packet.
@@ -265,7 +286,8 @@ impl Decoder {
         self.head.copy_within(self.filled.clone(), 0);
         self.filled = 0..self.filled.len();
         let end = (self.filled.end + HEAD_STEP).min(self.head.len());
-        let (arrived, count) = arrive(&mut self.pipe, &self.process, &mut self.head[self.filled.end..end], waiting)?;
+        let into = &mut [IoSliceMut::new(&mut self.head[self.filled.end..end])];
+        let (arrived, count) = arrive(&mut self.pipe, &self.process, into, 1, waiting)?;
         self.filled.end += count;
         Ok(arrived)
     }
@@ -301,12 +323,13 @@ enum Arrived {
 fn arrive(
     pipe: &mut ReadEnd,
     process: &Process,
-    into: &mut [u8],
+    into: &mut [IoSliceMut<'_>],
+    wanted: usize,
     waiting: &Waiting<'_>,
 ) -> Result<(Arrived, usize), DecodeError> {
     let mut since = None;
     loop {
-        match pipe.read(into).map_err(DecodeError::Pipe)? {
+        match pipe.read(into, wanted).map_err(DecodeError::Pipe)? {
             Some(0) => return Ok((Arrived::End, 0)),
             Some(count) => return Ok((Arrived::Bytes, count)),
             None if (waiting.over)() => return Ok((Arrived::Over, 0)),

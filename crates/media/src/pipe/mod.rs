@@ -10,7 +10,7 @@
 
 mod splice;
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write};
 #[cfg(unix)]
 use std::time::Duration;
 
@@ -55,12 +55,12 @@ impl ReadEnd {
         Ok((ReadEnd { pipe, capacity }, other))
     }
 
-    /// Reads into `into`; `None` if nothing has arrived within a turn, `Some(0)` at the end. Waits for more if `into` is
-    /// large and the pipe is filling.
-    pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
+    /// Reads into these slices in order; `None` if nothing has arrived within a turn, `Some(0)` at the end. Waits for
+    /// more than the first bytes if the pipe is filling and `wanted` bytes have not arrived.
+    pub(crate) fn read(&mut self, into: &mut [IoSliceMut<'_>], wanted: usize) -> io::Result<Option<usize>> {
         #[cfg(unix)]
         {
-            let goal = into.len().min(self.capacity / 4 * 3) as u64;
+            let goal = wanted.min(self.capacity / 4 * 3) as u64;
             if !wait(&self.pipe, rustix::event::PollFlags::IN)? {
                 return Ok(None);
             }
@@ -74,7 +74,9 @@ impl ReadEnd {
                 std::thread::sleep(PAUSE);
             }
         }
-        match self.pipe.read(into) {
+        #[cfg(not(unix))]
+        let _ = (wanted, self.capacity);
+        match self.pipe.read_vectored(into) {
             Ok(read) => Ok(Some(read)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
             Err(error) => Err(error),

@@ -10,7 +10,8 @@ use vramp::Pipeline;
 use vramp::plan::catalog::{Entry, Family, Work};
 use vramp::plan::{RunOptions, Space};
 use vramp::runtime::{
-    Call, Flow, FrameHandler, HandlerError, Registry, Report, RunError, RunEvent, RunOutcome, Setup, Worker,
+    Call, Flow, FrameHandler, HandlerError, Registry, Report, Reporter, RunError, RunEvent, RunOutcome, Setup,
+    StartContext, Worker,
 };
 
 use crate::shared::pass;
@@ -22,6 +23,7 @@ static ONCE: Entry =
     Entry { name: "once", about: "fails at first, never twice", example: "pattern ! once ! null", ..OWN };
 static PANICS: Entry = Entry { name: "panics", about: "panics on frame 5", example: "pattern ! panics ! null", ..OWN };
 static HANGS: Entry = Entry { name: "hangs", about: "does not come back", example: "pattern ! hangs ! null", ..OWN };
+static TOILS: Entry = Entry { name: "toils", about: "takes long", example: "pattern ! toils", ..Entry::SINK };
 static EDITS: Entry = Entry { name: "edits", about: "sets the first byte", example: "pattern ! edits ! null", ..OWN };
 static CATCHES: Entry = Entry {
     name: "catches",
@@ -39,6 +41,28 @@ struct By<F>(F);
 impl<F: FnMut(&mut Call<'_>) -> Result<Flow, HandlerError> + Send> FrameHandler for By<F> {
     fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
         (self.0)(call)
+    }
+}
+
+/// A sink whose call takes longer than a stopped run waits, and that tells that it makes progress.
+#[derive(Default)]
+struct Toils(Option<Reporter>);
+
+impl FrameHandler for Toils {
+    fn start(&mut self, context: &mut StartContext<'_>) -> Result<(), HandlerError> {
+        self.0 = Some(context.reporter());
+        Ok(())
+    }
+
+    fn process(&mut self, _: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        let reporter = self.0.as_ref().expect("it was started");
+        reporter.note("a long call begins");
+        reporter.count_problems(3);
+        for _ in 0..25 {
+            std::thread::sleep(Duration::from_millis(100));
+            reporter.progress();
+        }
+        Ok(Flow::Produced)
     }
 }
 
@@ -84,6 +108,7 @@ fn bench() -> Bench {
             Ok(Flow::Produced)
         })))
     });
+    add(&mut registry, &TOILS, |_| Ok(Worker::frames(Toils::default())));
     let hanging = Arc::new(AtomicBool::new(true));
     let hangs = Arc::clone(&hanging);
     let make = move |_: &Setup<'_>| {
@@ -294,6 +319,26 @@ fn a_handler_that_does_not_come_back_is_named_and_left_behind() {
     assert!(events.iter().any(named), "{events:?}");
     assert!(matches!(outcome.error, Some(RunError::Unresponsive { handlers, .. }) if handlers == ["hangs0"]));
     bench.hanging.store(false, Ordering::Relaxed);
+}
+
+#[test]
+fn a_handler_that_makes_progress_is_waited_for() {
+    let bench = bench();
+    let (outcome, events) = bench.run_with(
+        "pattern size=8x8 frames=100 ! toils",
+        |options| options,
+        |stopper| {
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                stopper.stop();
+            });
+        },
+    );
+    assert!(outcome.stopped && outcome.error.is_none(), "{:?}", outcome.error);
+    let toils = outcome.report.handlers.iter().find(|handler| handler.name == "toils0").expect("it is in the report");
+    assert_eq!((toils.calls, toils.problems), (1, 3));
+    let told = RunEvent::Told { handler: "toils0".into(), words: "a long call begins".into(), is_warning: false };
+    assert!(events.contains(&told), "{events:?}");
 }
 
 #[test]

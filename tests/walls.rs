@@ -261,6 +261,14 @@ fn wgpu_named(path: &str, text: &str) -> Vec<String> {
     lines.into_iter().map(|line| format!("{path}:{line}: names wgpu outside crates/gpu")).collect()
 }
 
+/// Finds code that starts processes.
+fn starts_processes(path: &str, text: &str) -> Vec<String> {
+    let lines = lines_with(&outside_tests(&code(text)), "process::Command");
+    let imported = imports(&outside_tests(&code(text))).into_iter().filter(|(_, path)| path == "std::process::Command");
+    let lines = lines.into_iter().chain(imported.map(|(line, _)| line)).collect::<BTreeSet<_>>();
+    lines.into_iter().map(|line| format!("{path}:{line}: starts a process outside crates/media")).collect()
+}
+
 /// A module of crates/tensor names no module above it.
 fn tensor_modules(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
@@ -440,6 +448,15 @@ fn only_the_gpu_crate_names_wgpu() {
 }
 
 #[test]
+fn only_the_media_crate_starts_processes() {
+    // The program starts itself again, with another environment.
+    let may = ["crates/media/", "crates/cli/src/lib.rs", "xtask/"];
+    let others = rust_files(|path| path.contains("src/") && !may.iter().any(|own| path.starts_with(own)));
+    assert!(others.len() > 100, "the sources are where they were");
+    assert_none(&others.iter().flat_map(|path| starts_processes(path, &read(path))).collect::<Vec<_>>());
+}
+
+#[test]
 fn modules_of_the_tensor_crate_name_none_above_them() {
     let sources = rust_files(|path| TENSOR_MODULES.iter().any(|(folder, _)| path.starts_with(folder)));
     for (folder, _) in TENSOR_MODULES {
@@ -501,6 +518,17 @@ fn the_planner_is_built_from_known_crates_only() {
 }
 
 // ---- the walls find planted breaches
+
+#[test]
+fn a_started_process_is_found() {
+    for planted in ["use std::process::{Child, Command};", "std::process::Command::new(\"ls\");"] {
+        assert_eq!(starts_processes("a.rs", planted).len(), 1, "nothing found in {planted}");
+    }
+    assert!(
+        starts_processes("a.rs", "use std::process::ExitCode;\n#[cfg(test)]\nmod tests { use std::process::Command; }")
+            .is_empty()
+    );
+}
 
 fn workspace(crates: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

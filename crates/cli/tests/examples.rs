@@ -18,6 +18,7 @@ fn with_files(name: &str) -> PathBuf {
         "pattern kind=gradient size=64x48 frames=2 ! jpeg path=photos/%02d.jpg",
         "pattern size=64x48 frames=3 ! y4m path=clip.y4m",
         "pattern size=640x480 frames=2 ! raw path=clip.rgba",
+        "pattern size=64x48 fps=2 frames=24 ! video path=clip.mp4 preset=ultrafast",
     ] {
         ends_with(0, vramp_in(&dir, &["run", pipeline, "--cpu", "-q"]));
     }
@@ -27,10 +28,10 @@ fn with_files(name: &str) -> PathBuf {
     dir
 }
 
-/// Whether the example runs here: that of `terminal` needs a terminal and is in `top.rs`, and those of `app` need a
-/// program.
+/// Whether the example runs here: that of `terminal` needs a terminal and is in `top.rs`, those of `app` need a program,
+/// and that of `camera` needs a camera.
 fn runs(entry: &Entry) -> bool {
-    vramp::registry().runs(entry) && !["terminal", "app"].contains(&entry.name)
+    vramp::registry().runs(entry) && !["terminal", "app", "camera"].contains(&entry.name)
 }
 
 fn run(dir: &Path, entry: &Entry, side: &str) {

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub static ENTRY: Entry = Entry {
     name: "camera",
     about: "captures from a camera with ffmpeg (v4l2, avfoundation, dshow)",
-    example: "camera device=0 size=1280x720 fps=30 ! window",
+    example: "camera device=0 size=1280x720 fps=30 ! terminal",
     outputs: &[Output {
         media: PortMedia::video(&[Format::I420]),
         size: SizeRule::Probed(Some("size")),

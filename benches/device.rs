@@ -6,6 +6,7 @@
 //!
 //! `cargo bench --bench device`
 
+#[expect(dead_code, reason = "each bench uses a part of it")]
 mod measure;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@
 //!
 //! `cargo bench --bench naive`
 
+#[expect(dead_code, reason = "each bench uses a part of it")]
 mod measure;
 
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! Video through ffmpeg processes, against ffmpeg alone, in processor time of all processes.
 //!
 //! - `transcode`: an H.264 clip of 1080p decoded, flipped, brightened, blurred and encoded, against one ffmpeg command with
-//!   the same filters, and beside a GStreamer line if `gst-launch-1.0` is installed.
+//!   the same filters, and beside a line of `GStreamer` if `gst-launch-1.0` is installed.
 //! - `pipes`: raw frames of 1080p from and to ffmpeg, against a plain pipe of 64 KB. What ffmpeg takes without a pipe is
 //!   subtracted on both sides.
 //!
 //! Each figure is the median of 5 rounds in which all cases alternate. Files are in the temporary folder; a folder in
 //! memory (`TMPDIR=/dev/shm`) disturbs least.
 
+#[expect(dead_code, reason = "each bench uses a part of it")]
 mod measure;
 
 use std::io::{Read, Write};
@@ -155,18 +156,11 @@ fn plain_in(read: &str) {
     let mut child = command.spawn().expect("ffmpeg starts");
     let mut pipe = child.stdout.take().expect("a pipe");
     let mut frame = vec![0; 3_110_400];
-    loop {
-        let mut at = 0;
-        while at < frame.len() {
-            match pipe.read(&mut frame[at..]).expect("the pipe is read") {
-                0 => {
-                    assert!(child.wait().expect("it ends").success());
-                    return;
-                }
-                count => at += count,
-            }
-        }
+    let mut at = 0;
+    while let count @ 1.. = pipe.read(&mut frame[at..]).expect("the pipe is read") {
+        at = (at + count) % frame.len();
     }
+    assert!(child.wait().expect("it ends").success());
 }
 
 fn decoding(address: &str) -> Decoding {
@@ -231,7 +225,7 @@ fn encoded(size: Size) {
     let mut encoder = Encoder::start(&Tools::in_path(), &encoding, nothing).unwrap_or_else(|error| panic!("{error}"));
     for number in 0..FRAMES {
         let frame = std::sync::Arc::clone(&frames[number % frames.len()]);
-        let written = encoder.write(number as i64 * 33_333_333, &frame.clone(), frame, &mut || {});
+        let written = encoder.write(i64::try_from(number).unwrap_or(0) * 33_333_333, &frame.clone(), frame, &mut || {});
         written.unwrap_or_else(|error| panic!("{error}"));
     }
     encoder.finish(nothing, &mut || {}).unwrap_or_else(|error| panic!("{error}"));

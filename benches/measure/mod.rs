@@ -1,7 +1,6 @@
 //! Measuring for benches: CPU time of the whole process and of its children, medians.
 
 /// CPU time of this process so far, including threads that have ended, in steps of 10 ms.
-#[allow(dead_code, reason = "not every bench measures this process alone")]
 pub fn cpu_ms() -> f64 {
     (ticks(11) + ticks(12)) * 10.0
 }
@@ -15,7 +14,6 @@ fn ticks(at: usize) -> f64 {
 }
 
 /// CPU time of this process and of its children that have ended, in steps of 10 ms.
-#[allow(dead_code, reason = "not every bench starts processes")]
 pub fn cpu_with_children_ms() -> f64 {
     (0..4).map(|field| ticks(11 + field)).sum::<f64>() * 10.0
 }

@@ -52,5 +52,5 @@ pub fn registry() -> Registry {
 pub fn with_ffmpeg(registry: &Registry, ffmpeg: Tools) -> Registry {
     let videos = Videos::new(ffmpeg);
     let kinds = source::through_ffmpeg(&videos).into_iter().chain([sink::through_ffmpeg(&videos)]);
-    kinds.fold(registry.clone(), |registry, kind| registry.replaced(kind))
+    kinds.fold(registry.clone(), |registry, kind| registry.replaced(&kind))
 }

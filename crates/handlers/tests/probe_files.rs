@@ -116,6 +116,7 @@ fn a_y4m_file_tells_format_size_and_rate() {
         size: Size::new(352, 288),
         rate: Rate::new(25, 1),
         tags: Some(std::sync::Arc::new(tags)),
+        ..Probed::default()
     };
     assert_eq!(probed, expected);
 }

@@ -160,11 +160,8 @@ impl<H> Encoder<H> {
         let lends = whole >= LEND_BYTES;
         for plane in self.format.planes(self.size) {
             let (start, length) = (plane.start as usize, (plane.row_bytes * plane.rows) as usize);
-            let sent = self.send(&bytes[start..start + length], lends, alive);
-            if sent.is_err() {
-                // ffmpeg has ended and reads nothing any more.
-                return sent;
-            }
+            // After an error ffmpeg reads nothing any more, so the frame need not be held.
+            self.send(&bytes[start..start + length], lends, alive)?;
         }
         if lends && let Some(pipe) = &self.pipe {
             self.lent.push_back((pipe.sent(), held));
@@ -290,15 +287,15 @@ fn time_base(rate: Option<Rate>) -> TimeBase {
 }
 
 /// ffmpeg's code of a raw pixel format.
-fn tag(format: Format) -> &'static [u8; 4] {
+fn tag(format: Format) -> [u8; 4] {
     match format {
-        Format::Rgba8 => b"RGBA",
-        Format::Rgb8 => b"RGB\x18",
-        Format::I444 => b"444P",
-        Format::I422 => b"422P",
-        Format::I420 => b"I420",
-        Format::Nv12 => b"NV12",
-        Format::Gray8 => b"Y800",
+        Format::Rgba8 => *b"RGBA",
+        Format::Rgb8 => *b"RGB\x18",
+        Format::I444 => *b"444P",
+        Format::I422 => *b"422P",
+        Format::I420 => *b"I420",
+        Format::Nv12 => *b"NV12",
+        Format::Gray8 => *b"Y800",
     }
 }
 

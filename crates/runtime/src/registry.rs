@@ -299,7 +299,7 @@ impl Registry {
 
     /// The same kinds, with this kind in the place of the kind that has the same entry.
     #[must_use]
-    pub fn replaced(&self, kind: Kind) -> Registry {
+    pub fn replaced(&self, kind: &Kind) -> Registry {
         let kinds = self.kinds.iter().map(|own| if own.entry == kind.entry { kind.clone() } else { own.clone() });
         Registry { catalog: self.catalog.clone(), kinds: kinds.collect() }
     }

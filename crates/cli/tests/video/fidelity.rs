@@ -74,7 +74,7 @@ fn psnr(one: &[u8], two: &[u8]) -> f64 {
     let (sum, count) = pairs.fold((0.0, 0.0), |(sum, count), (_, (one, two))| {
         (sum + (f64::from(*one) - f64::from(*two)).powi(2), count + 1.0)
     });
-    10.0 * (255.0 * 255.0 / (sum / count as f64).max(1e-9)).log10()
+    10.0 * (255.0 * 255.0 / (sum / count).max(1e-9)).log10()
 }
 
 #[test]

@@ -76,9 +76,9 @@ fn serve(stream: &TcpStream, clients: &Mutex<Vec<TcpStream>>, sdp: &Path) {
         }
         let line = line.trim();
         if line.ends_with("RTSP/1.0") {
-            method = line.split(' ').next().unwrap_or_default().to_owned();
+            line.split(' ').next().unwrap_or_default().clone_into(&mut method);
         } else if let Some(own) = line.strip_prefix("CSeq: ") {
-            number = own.to_owned();
+            own.clone_into(&mut number);
         } else if line.is_empty() && !method.is_empty() {
             let head = format!("RTSP/1.0 200 OK\r\nCSeq: {number}\r\nSession: 1\r\n");
             let rest = match method.as_str() {

@@ -217,7 +217,9 @@ impl VideoSink {
         let added = add_sound(self.videos.tools(), &sound, container, duration_s, paths, &mut alive);
         match added {
             Ok((is_added, notes)) => {
-                notes.into_iter().for_each(|note| reporter.warn(note));
+                for note in notes {
+                    reporter.warn(note);
+                }
                 Ok(Some(if is_added { joined } else { output.file }))
             }
             Err(error) => {

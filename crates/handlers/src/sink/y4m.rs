@@ -219,6 +219,7 @@ mod tests {
             chroma: Some("420mpeg2"),
             says_range: true,
             comments: vec![b"YSCSS=420MPEG2".to_vec(), b"kept".to_vec()],
+            origin: None,
         };
         let mut meta = Meta::new(Format::I420, Size { width: 8, height: 6 });
         let text = |meta: &Meta| String::from_utf8(head(meta, None, Some(&tags)).unwrap()).unwrap();

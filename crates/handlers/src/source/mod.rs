@@ -35,7 +35,7 @@ pub(crate) fn through_ffmpeg(videos: &Videos) -> [Kind; 2] {
     [
         Kind::new(&camera::ENTRY, move |setup| Ok(camera::make(&camera, setup)))
             .probed(move |settings| camera::probe(&look_at_camera, settings)),
-        Kind::new(&video::ENTRY, move |setup| video::make(&video, setup))
+        Kind::new(&video::ENTRY, move |setup| Ok(video::make(&video, setup)))
             .probed(move |settings| video::probe(&look_at_video, settings)),
     ]
 }

@@ -152,15 +152,15 @@ impl FrameHandler for VideoSource {
     }
 }
 
-pub(crate) fn make(videos: &Videos, setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+pub(crate) fn make(videos: &Videos, setup: &Setup<'_>) -> Worker {
     let frame = setup.outputs.first().and_then(Option::as_ref).and_then(Content::frame);
-    Ok(Worker::frames(VideoSource {
+    Worker::frames(VideoSource {
         videos: videos.clone(),
         settings: Settings::of(setup.settings),
         planned: frame.map(|frame| (frame.format, frame.size)),
         period_ns: setup.rate.map_or(40_000_000, |rate| i64::from(rate.den()) * 1_000_000_000 / i64::from(rate.num())),
         state: None,
-    }))
+    })
 }
 
 /// Size, rate, format, length and colours of a video, from ffprobe.

@@ -325,7 +325,7 @@ mod tests {
     const BASE: TimeBase = TimeBase { num: 1, den: 90_000 };
 
     fn written(times: &[u64], pixels: usize) -> Vec<u8> {
-        let mut bytes = write::header(Size::new(4, 2).unwrap(), b"I420", BASE, (1, 1));
+        let mut bytes = write::header(Size::new(4, 2).unwrap(), *b"I420", BASE, (1, 1));
         let mut head = Vec::with_capacity(write::MOST_HEAD);
         for ticks in times {
             write::frame_head(*ticks, pixels as u64, &mut head);
@@ -359,7 +359,7 @@ mod tests {
         let times = [0, 3003, 3004, 90_000, 1 << 40];
         let bytes = written(&times, 12);
         for piece in [1, 2, 7, 100, bytes.len()] {
-            let expected: Vec<(i64, u64)> = times.iter().map(|ticks| (BASE.to_ns(*ticks as i64), 12)).collect();
+            let expected: Vec<(i64, u64)> = times.iter().map(|ticks| (BASE.to_ns(ticks.cast_signed()), 12)).collect();
             assert_eq!(parsed(&bytes, piece), Ok(expected), "{piece}");
         }
     }

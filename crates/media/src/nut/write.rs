@@ -13,7 +13,7 @@ const FRAME_CODE: u8 = 1;
 pub(crate) const MOST_HEAD: usize = 80;
 
 /// The header of a stream. `tag` is ffmpeg's code of the pixel format.
-pub(crate) fn header(size: Size, tag: &[u8; 4], base: TimeBase, aspect: (u32, u32)) -> Vec<u8> {
+pub(crate) fn header(size: Size, tag: [u8; 4], base: TimeBase, aspect: (u32, u32)) -> Vec<u8> {
     let mut main = Vec::new();
     // Version, streams, the distance of syncpoints, and the only time base.
     for number in [3, 1, 65_536, 1, base.num, base.den] {
@@ -34,7 +34,7 @@ pub(crate) fn header(size: Size, tag: &[u8; 4], base: TimeBase, aspect: (u32, u3
     for number in [0, 0, tag.len() as u64] {
         number_into(number, &mut stream);
     }
-    stream.extend_from_slice(tag);
+    stream.extend_from_slice(&tag);
     let (width, height) = (u64::from(size.width), u64::from(size.height));
     let aspect = [u64::from(aspect.0), u64::from(aspect.1)];
     for number in [0, u64::from(PTS_SHIFT), 1 << 20, 0, 0, 0, width, height, aspect[0], aspect[1], 0] {

@@ -261,8 +261,8 @@ fn a_level_that_others_may_amplify_is_not_compared_as_a_whole() {
 #[test]
 fn a_handler_that_cannot_run_ends_it_as_it_ends_a_run() {
     let error =
-        verified("camera size=64x48 ! null", &vramp::registry(), 1, None).expect_err("it cannot run").to_string();
-    assert_eq!(error, "camera0: `camera` can be planned, but it cannot run yet; `vramp inspect` lists what runs");
+        verified("pattern size=64x48 ! window", &vramp::registry(), 1, None).expect_err("it cannot run").to_string();
+    assert_eq!(error, "window0: `window` can be planned, but it cannot run yet; `vramp inspect` lists what runs");
 }
 
 // ---- planted mistakes

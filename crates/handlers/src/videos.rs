@@ -59,8 +59,13 @@ impl Videos {
     ) -> Result<Reading, ProbeError> {
         let input = camera_input(device, size, rate);
         let key = format!("{input:?}");
-        let media = self.described(&key, None, || describe_camera(&self.tools, device, input, limit))?;
-        self.reading(device, &media)
+        let name = format!("camera {device}");
+        let media = self.described(&key, None, || describe_camera(&self.tools, &name, input, limit));
+        let media = media.map_err(|error| ProbeError {
+            help: "`vramp doctor` lists the cameras, and `device=lavfi:testsrc2` is a made-up one".to_owned(),
+            ..error
+        })?;
+        self.reading(&name, &media)
     }
 
     fn reading(&self, name: &str, media: &MediaFile) -> Result<Reading, ProbeError> {

@@ -1,4 +1,4 @@
-//! What is wrong is said in words, with the right exit code.
+//! The program reports what is wrong in words, with the right exit code.
 
 use serde_json::Value;
 

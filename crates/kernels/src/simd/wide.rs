@@ -343,8 +343,9 @@ pub(super) mod avx512 {
     #[target_feature(enable = "avx512f,avx512vbmi")]
     pub(in crate::simd) fn paired(first: &[u8; BYTES / 2], second: &[u8; BYTES / 2]) -> Vector {
         // SAFETY: the arrays are as long as the vectors, and these loads require no alignment.
-        let (first, second) =
-            unsafe { (_mm256_loadu_si256(first.as_ptr().cast()), _mm256_loadu_si256(second.as_ptr().cast())) };
+        let first = unsafe { _mm256_loadu_si256(first.as_ptr().cast()) };
+        // SAFETY: as above.
+        let second = unsafe { _mm256_loadu_si256(second.as_ptr().cast()) };
         _mm512_permutex2var_epi8(_mm512_castsi256_si512(first), load(&PAIRS), _mm512_castsi256_si512(second))
     }
 

@@ -35,7 +35,7 @@ pub static ENTRY: Entry = Entry {
         Setting::rate("fps", "frame rate, which the camera must support").optional(),
     ],
     // High-definition cameras send JPEG images over USB, and ffmpeg decodes the images.
-    work: Work { class: Class::Codec, units: Units::PerPixel(1.0) },
+    work: Work { class: Class::Codec, units: Units::PerPixel(0.125) },
     live: When::Always,
     ..Entry::SOURCE
 };

@@ -236,9 +236,10 @@ impl Decoder {
         let told: Vec<Size> = told.into_iter().filter_map(upright).collect();
         let fits = |size: &Size| packed_bytes(self.format, *size) == bytes;
         if is_same {
-            return match told.iter().find(|size| is_other(size)) {
-                Some(other) if told.iter().all(fits) => Err(DecodeError::SameBytes(self.size, *other)),
-                _ => Ok(self.size),
+            // A size with as many bytes, before frames of another number of bytes.
+            return match told.iter().take_while(|size| fits(size)).find(|size| is_other(size)) {
+                Some(other) => Err(DecodeError::SameBytes(self.size, *other)),
+                None => Ok(self.size),
             };
         }
         let at = told.iter().position(fits).ok_or(DecodeError::NoSize { bytes })?;
@@ -295,7 +296,12 @@ impl Decoder {
     fn end(&mut self, is_whole: bool) -> Result<NextFrame, DecodeError> {
         match self.process.wait(LAST) {
             Some(status) if status.success() && is_whole => Ok(NextFrame::End),
-            _ => Err(self.died()),
+            Some(_) => Err(self.died()),
+            None => {
+                self.process.kill();
+                let ending = format!("closed its output and did not end within {} s", LAST.as_secs());
+                Err(DecodeError::Died { ending, words: self.process.log().last_words() })
+            }
         }
     }
 

@@ -59,6 +59,12 @@ impl Encoding {
         }
     }
 
+    /// Whether the container holds fewer frames a second than there are.
+    pub fn thins(&self) -> bool {
+        self.container == Container::Gif
+            && self.rate.is_some_and(|rate| u64::from(rate.num()) > 50 * u64::from(rate.den()))
+    }
+
     /// The size of the file if its encoder needs even sides and the frames have an odd one.
     pub fn even_size(&self) -> Option<Size> {
         let needs_even = ["264", "265", "hevc"].iter().any(|part| self.codec().contains(part));
@@ -194,12 +200,11 @@ impl<H> Encoder<H> {
             let Some(pipe) = &mut self.pipe else { return Err(self.died()) };
             let moved = if lends { pipe.lend(bytes) } else { pipe.write(bytes) };
             match moved {
+                // A slow encoder or disk is waited for, as long as it may take.
+                Ok(0) if self.life.is_moving(&self.process, None) || !self.life.is_stuck() => alive(),
                 Ok(0) => {
-                    if self.life.is_moving(&self.process, None) {
-                        alive();
-                    } else if self.life.is_stuck() {
-                        return Err(EncodeError::Stuck);
-                    }
+                    self.process.kill();
+                    return Err(EncodeError::Stuck);
                 }
                 Ok(count) => {
                     bytes = &bytes[count..];
@@ -268,12 +273,11 @@ impl Life {
             if let Some(status) = process.wait(LOOK) {
                 return Ok(status);
             }
-            if self.is_moving(process, Some(file)) {
-                alive();
-            } else if self.is_stuck() {
+            if !self.is_moving(process, Some(file)) && self.is_stuck() {
                 process.kill();
                 return Err(EncodeError::Stuck);
             }
+            alive();
         }
     }
 }
@@ -310,6 +314,8 @@ fn is_packed(format: Format, size: Size) -> bool {
 fn arguments(encoding: &Encoding, base: TimeBase, file: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = [
         "-nostdin",
+        // ffmpeg otherwise ends with 0 after a full disk.
+        "-xerror",
         "-y",
         "-hide_banner",
         "-nostats",
@@ -332,8 +338,10 @@ fn arguments(encoding: &Encoding, base: TimeBase, file: &Path) -> Vec<OsString> 
     let Encoding { container, colours, size, .. } = encoding;
     let is_yuv = !matches!(encoding.format, Format::Rgba8 | Format::Rgb8);
     if *container == Container::Gif {
-        // One palette for each frame, since a palette of all frames would need all frames in memory.
-        add("-vf", "split[a][b];[a]palettegen=stats_mode=single[p];[b][p]paletteuse=new=1".to_owned());
+        // One palette for each frame, since a palette of all frames would need all frames in memory. Frames of less than
+        // two hundredths of a second are shown slowly by most programs.
+        let fewer = if encoding.thins() { "fps=50," } else { "" };
+        add("-vf", format!("{fewer}split[a][b];[a]palettegen=stats_mode=single[p];[b][p]paletteuse=new=1"));
     } else if is_yuv {
         let matrix =
             colours.matrix.unwrap_or(if size.height < 720 { ColourMatrix::Bt601 } else { ColourMatrix::Bt709 });

@@ -150,7 +150,9 @@ impl Reading {
             }
             if !is_exact || converted.is_some() {
                 let name = ffmpeg_name(format);
-                filters.push(format!("scale={}{SCALER},format={name}", converted.unwrap_or_default()));
+                let range = if reading.colours.full_range { "full" } else { "limited" };
+                let range = format!("in_range={range}:out_range={range}:");
+                filters.push(format!("scale={}{range}{SCALER},format={name}", converted.unwrap_or_default()));
             }
         }
         if reading.format != Format::I420 && reading.format != Format::Nv12 {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::container::{Container, output};
+use crate::describe::{MediaStreamKind, describe};
 use crate::encode::{EncodeError, Life};
 use crate::process::Process;
 use crate::tools::Tools;
@@ -33,8 +34,8 @@ struct Attempt {
     note: Option<String>,
 }
 
-/// Writes the video of `from` and the sound of `source`, for `duration_s`, into `to`. Returns notes, or `None` if no
-/// sound could be added; `to` is then not usable. Calls `alive` whenever ffmpeg makes progress.
+/// Writes the video of `from` and the sound of `source`, for `duration_s`, into `to`. Returns notes, and whether sound
+/// could be added; otherwise `to` is not usable. Calls `alive` whenever ffmpeg makes progress.
 pub fn add_sound(
     tools: &Tools,
     source: &SoundSource,
@@ -45,12 +46,13 @@ pub fn add_sound(
 ) -> Result<(bool, Vec<String>), EncodeError> {
     let mut notes = Vec::new();
     let mut problem = String::new();
-    for attempt in attempts(source, container) {
+    for attempt in attempts(source, container, can_copy(tools, source, container)) {
         let arguments = arguments(source, container, duration_s, (from, to), &attempt);
         let mut process = Process::start(&tools.ffmpeg(), arguments, Stdio::null(), Stdio::null())?;
         let status = Life::new().wait(&mut process, to, alive)?;
         if status.success() {
-            notes.extend(attempt.note.map(|note| format!("{note}: {problem}")));
+            let why = if problem.is_empty() { String::new() } else { format!(": {problem}") };
+            notes.extend(attempt.note.map(|note| format!("{note}{why}")));
             return Ok((true, notes));
         }
         problem = process.log().last_words();
@@ -59,19 +61,43 @@ pub fn add_sound(
     Ok((false, notes))
 }
 
-fn attempts(source: &SoundSource, container: Container) -> Vec<Attempt> {
-    let copy = || Some("copy".to_owned());
-    let encoded = || Some(container.audio_codec().to_owned());
-    let subtitles = container.subtitles().filter(|_| source.has_subtitles);
-    let mut attempts = vec![Attempt { audio: copy(), subtitles, note: None }];
-    if subtitles.is_some() {
-        let note = Some("the subtitles could not be copied".to_owned());
-        attempts.push(Attempt { audio: copy(), subtitles: None, note });
+/// Whether the container has a code for the sound. ffmpeg copies other sound into `.ts` as unknown data.
+fn can_copy(tools: &Tools, source: &SoundSource, container: Container) -> bool {
+    const CODES: [&str; 8] = ["aac", "mp2", "mp3", "ac3", "eac3", "dts", "opus", "truehd"];
+    if container != Container::Ts {
+        return true;
     }
-    if source.has_audio {
-        let note =
-            Some(format!("the sound was encoded again ({}), because it could not be copied", container.audio_codec()));
-        attempts.push(Attempt { audio: encoded(), subtitles: None, note });
+    let Ok(media) = describe(tools, &source.address, Duration::from_secs(10)) else { return true };
+    let mut sound = media.streams.iter().filter(|stream| matches!(stream.kind, MediaStreamKind::Audio { .. }));
+    sound.all(|stream| CODES.contains(&stream.codec.as_str()))
+}
+
+fn attempts(source: &SoundSource, container: Container, can_copy: bool) -> Vec<Attempt> {
+    let encoded = container.audio_codec();
+    let again = format!("the sound was encoded again ({encoded}), because it could not be copied");
+    let none = "the subtitles could not be copied";
+    let subtitles = container.subtitles().filter(|_| source.has_subtitles);
+    let mut attempts = Vec::new();
+    for with_subtitles in [true, false] {
+        if with_subtitles && subtitles.is_none() && source.has_subtitles {
+            continue;
+        }
+        let (subtitles, lost) = match subtitles {
+            Some(how) if with_subtitles => (Some(how), ""),
+            None if !source.has_subtitles => (None, ""),
+            _ => (None, none),
+        };
+        for copies in [true, false] {
+            let words = [if copies { "" } else { again.as_str() }, lost];
+            let note = words.iter().filter(|words| !words.is_empty()).copied().collect::<Vec<_>>().join("; ");
+            let audio = Some(if copies { "copy".to_owned() } else { encoded.to_owned() });
+            if !copies || can_copy {
+                attempts.push(Attempt { audio, subtitles, note: (!note.is_empty()).then_some(note) });
+            }
+        }
+        if !source.has_subtitles {
+            break;
+        }
     }
     attempts
 }
@@ -84,7 +110,7 @@ fn arguments(
     attempt: &Attempt,
 ) -> Vec<OsString> {
     let mut arguments: Vec<OsString> =
-        ["-nostdin", "-y", "-hide_banner", "-nostats", "-loglevel", "repeat+level+warning", "-i"]
+        ["-nostdin", "-xerror", "-y", "-hide_banner", "-nostats", "-loglevel", "repeat+level+warning", "-i"]
             .map(OsString::from)
             .into();
     arguments.push(output(from));

@@ -103,8 +103,8 @@ fn a_change_of_size_is_a_frame_of_another_size() {
     std::fs::write(&joined, [read(&one), read(&two), read(&one)].concat()).unwrap();
     let sizes: Vec<String> = shots(&decoding(&joined)).iter().map(|shot| shot.size.to_string()).collect();
     assert_eq!([&sizes[..10], &sizes[10..20], &sizes[20..]], [&["64x48"; 10][..], &["128x32"; 10], &["64x48"; 10]]);
-    // Two sizes with as many bytes cannot be told apart, and must not be mixed up.
-    std::fs::write(&joined, [read(&two), read(&three)].concat()).unwrap();
+    // Two sizes with as many bytes cannot be told apart, and must not be mixed up, whatever follows.
+    std::fs::write(&joined, [read(&two), read(&three), read(&one)].concat()).unwrap();
     let decoding = decoding(&joined);
     let mut decoder = Decoder::start(&Tools::in_path(), &decoding).unwrap();
     let waiting = Waiting { over: &|| false, limit: LIMIT };

@@ -57,6 +57,35 @@ fn a_part_of_a_clip_has_the_sound_of_that_part() {
 }
 
 #[test]
+fn sound_belongs_to_the_pictures_if_these_begin_later() {
+    let dir = dir("video_late");
+    make(&dir, "-f lavfi -i testsrc2=s=64x48:r=25:d=2 -f lavfi -i sine=d=2 -c:v libx264 -c:a aac", "in.mp4");
+    make(&dir, "-itsoffset 0.5 -i in.mp4 -i in.mp4 -map 0:v -map 1:a -c copy", "late.mkv");
+    ends_with(0, vramp_in(&dir, &["run", "video late.mkv ! video out.mp4", "--cpu"]));
+    // The file begins with the first picture, half a second into the sound.
+    assert_eq!(times(&dir, "out.mp4").first(), Some(&0.0));
+    assert!((sound(&dir, "out.mp4").1 - 1.48).abs() < 0.05, "{:?}", sound(&dir, "out.mp4"));
+}
+
+#[test]
+fn sound_that_a_container_cannot_hold_is_encoded_and_subtitles_stay() {
+    let dir = dir("video_sound");
+    std::fs::write(dir.join("a.srt"), "1\n00:00:00,200 --> 00:00:00,900\nhello\n").unwrap();
+    make(
+        &dir,
+        "-f lavfi -i testsrc2=s=64x48:r=25:d=1 -f lavfi -i sine=d=1 -i a.srt -c:v libx264 -c:a flac -c:s srt",
+        "in.mkv",
+    );
+    for (out, audio, subtitles) in [("out.webm", "opus", 1), ("out.ts", "aac", 0)] {
+        let run = ends_with(0, vramp_in(&dir, &["run", &format!("video in.mkv ! video {out}"), "--cpu"]));
+        assert!(run.err.contains("the sound was encoded again"), "{}", run.err);
+        assert_eq!(run.err.contains("the subtitles could not be copied"), subtitles == 0, "{}", run.err);
+        assert_eq!(probe(&dir, "-select_streams a -show_entries stream=codec_name", out)[0], audio);
+        assert_eq!(probe(&dir, "-select_streams s -show_entries stream=codec_name", out).len(), subtitles);
+    }
+}
+
+#[test]
 fn subtitles_are_kept_if_the_container_can_hold_them() {
     let dir = dir("video_subtitles");
     std::fs::write(dir.join("a.srt"), "1\n00:00:00,200 --> 00:00:00,900\nhello\n").unwrap();
@@ -80,16 +109,22 @@ fn psnr(one: &[u8], two: &[u8]) -> f64 {
 #[test]
 fn colours_are_those_of_ffmpeg() {
     let dir = dir("video_colours");
-    for matrix in ["bt709", "smpte170m"] {
+    for (matrix, codec) in [
+        ("bt709", "-c:v libx264 -crf 10"),
+        ("smpte170m", "-c:v libx264 -crf 10"),
+        // Converted by ffmpeg before.
+        ("bt709", "-pix_fmt yuv420p10le -c:v libx264 -crf 10"),
+        ("smpte170m", "-pix_fmt yuv420p10le -c:v libx264 -crf 10"),
+    ] {
         for range in ["tv", "pc"] {
             for (siting, position) in [("left", "0"), ("center", "128")] {
                 let word = if matrix == "bt709" { "bt709" } else { "bt601" };
                 let wide = if range == "pc" { "full" } else { "limited" };
                 let options = format!(
                     "-f lavfi -i testsrc2=s=320x240:r=5:d=0.4 -vf \
-                     gblur=sigma=4,scale=out_color_matrix={word}:out_range={wide}:flags=bicubic,format=yuv420p -color_range {range} \
+                     gblur=sigma=4,scale=out_color_matrix={word}:out_range={wide}:flags=bicubic -pix_fmt yuv420p -color_range {range} \
                      -colorspace {matrix} -color_primaries {matrix} -color_trc {matrix} -chroma_sample_location {siting} \
-                     -c:v libx264 -crf 10",
+                     {codec}",
                 );
                 make(&dir, &options, "in.mp4");
                 ends_with(
@@ -103,7 +138,7 @@ fn colours_are_those_of_ffmpeg() {
                 make(&dir, &scale, "theirs.rgba");
                 let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
                 let psnr = psnr(&read("own.rgba"), &read("theirs.rgba"));
-                assert!(psnr > 45.0, "{matrix} {range} {siting}: {psnr:.1} dB");
+                assert!(psnr > 45.0, "{matrix} {range} {siting} {codec}: {psnr:.1} dB");
             }
         }
     }

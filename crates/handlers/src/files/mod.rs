@@ -142,7 +142,10 @@ impl FileUse {
                     PathUse::Read if path == "-" && handler.entry.family == Family::Source => {
                         all.reads.push(read(FileOrigin::StandardInput));
                     }
-                    PathUse::Read => all.reads.push(read(FileOrigin::Path(path.into()))),
+                    PathUse::Read => {
+                        let path = path.strip_prefix("file://").unwrap_or(path);
+                        all.reads.push(read(FileOrigin::Path(path.into())));
+                    }
                     PathUse::ReadMatching => all.reads.push(read(FileOrigin::Matching(path.to_owned()))),
                     PathUse::Write if path == "-" => all.writes.push(write(Destination::StandardOutput)),
                     PathUse::Write => all.writes.push(write(Destination::Path(path.into()))),

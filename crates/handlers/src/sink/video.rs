@@ -93,6 +93,8 @@ struct Output {
     encoder: Encoder<Frame>,
     file: OutputFile,
     first: (Format, Size, Yuv),
+    /// The file begins with its first frame.
+    first_ns: i64,
     last_ns: i64,
     period_ns: i64,
 }
@@ -131,10 +133,12 @@ impl FrameHandler for VideoSink {
         refuse_change(path, output.first, frame.meta())?;
         let pts_ns = frame.meta().pts_ns;
         let written = output.encoder.write(pts_ns, &frame.bytes(), frame.clone(), &mut || reporter.progress());
-        written.map_err(|error| {
-            // An encoder that has failed takes no further frame.
-            HandlerError::hopeless(format!("`{path}`: {error}"))
-        })?;
+        if let Err(error) = written {
+            // An encoder that has failed takes no further frame, and its file is not playable.
+            let error = HandlerError::hopeless(format!("`{path}`: {error}"));
+            self.state.output = None;
+            return Err(error);
+        }
         output.last_ns = pts_ns;
         Ok(Flow::Produced)
     }
@@ -183,12 +187,22 @@ impl VideoSink {
                 settings.path
             ));
         }
+        if let (true, Some(reporter)) = (encoding.thins(), &self.state.reporter) {
+            reporter.warn(format!("`{}` gets 50 frames a second, the most that a GIF can show", settings.path));
+        }
         let encoder = Encoder::start(self.videos.tools(), &encoding, file.path());
-        let encoder = encoder.map_err(|error| HandlerError::hopeless(format!("`{}`: {error}", settings.path)))?;
+        let encoder = encoder.map_err(|error| {
+            let help = match &error {
+                EncodeError::NotStarted(_) => format!("; {}", vramp_media::install()),
+                _ => String::new(),
+            };
+            HandlerError::hopeless(format!("`{}`: {error}{help}", settings.path))
+        })?;
         let period_ns =
             settings.rate.map_or(40_000_000, |rate| i64::from(rate.den()) * 1_000_000_000 / i64::from(rate.num()));
         let first = (picture.format, picture.size, picture.yuv);
-        self.state.output = Some(Output { encoder, file, first, last_ns: meta.pts_ns, period_ns });
+        self.state.output =
+            Some(Output { encoder, file, first, first_ns: meta.pts_ns, last_ns: meta.pts_ns, period_ns });
         Ok(())
     }
 
@@ -200,19 +214,20 @@ impl VideoSink {
         let failed = |error: EncodeError| HandlerError::failed(format!("`{path}`: {error}"));
         let mut alive = || reporter.progress();
         output.encoder.finish(output.file.path(), &mut alive).map_err(failed)?;
-        let (container, end_ns) = (self.container(), output.last_ns + output.period_ns);
+        let (container, length_ns) = (self.container(), output.last_ns + output.period_ns - output.first_ns);
         let origin = self.settings.origin.as_ref().filter(|origin| origin.no_copy.is_none() && container.has_audio());
         let Some(origin) = origin.filter(|origin| origin.has_audio || origin.has_subtitles) else {
             return Ok(Some(output.file));
         };
+        let start_ns = origin.start_ns.saturating_add_signed(output.first_ns);
         let sound = SoundSource {
             address: origin.address.clone(),
-            start_s: (origin.start_ns > 0).then(|| Duration::from_nanos(origin.start_ns).as_secs_f64()),
+            start_s: (start_ns > 0).then(|| Duration::from_nanos(start_ns).as_secs_f64()),
             has_audio: origin.has_audio,
             has_subtitles: origin.has_subtitles,
         };
         let joined = output.file.another().map_err(HandlerError::failed)?;
-        let duration_s = Duration::from_nanos(u64::try_from(end_ns).unwrap_or(0)).as_secs_f64();
+        let duration_s = Duration::from_nanos(u64::try_from(length_ns).unwrap_or(0)).as_secs_f64();
         let paths = (output.file.path(), joined.path());
         let added = add_sound(self.videos.tools(), &sound, container, duration_s, paths, &mut alive);
         match added {

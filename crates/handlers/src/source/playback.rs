@@ -54,7 +54,7 @@ pub(super) struct Playback {
     /// Frames of this process, and of all.
     frames: u64,
     all_frames: u64,
-    /// Added to the times of this process; `None` before its first frame if the source is live.
+    /// Added to the times of this process; `None` before the first frame.
     offset_ns: Option<i64>,
     last_ns: Option<i64>,
     /// The frame number and the message of a failure, after which nothing comes.
@@ -71,7 +71,7 @@ impl Playback {
         let decoding = Decoding { input: playing.input.clone(), reading, hwaccel: playing.hwaccel.clone() };
         let decoder = Decoder::start(tools, &decoding).map_err(failed)?;
         Ok(Playback {
-            offset_ns: (!playing.live).then_some(0),
+            offset_ns: None,
             playing,
             decoding,
             tools: tools.clone(),
@@ -155,6 +155,11 @@ impl Playback {
                 }
                 Ok(NextFrame::End) => {
                     self.report_errors()?;
+                    if self.all_frames == 0 {
+                        let name = &self.playing.name;
+                        self.reporter
+                            .warn(format!("`{name}` gave no frame; check its settings `start` and `duration`"));
+                    }
                     if !self.playing.again || self.frames == 0 {
                         return Ok(None);
                     }
@@ -195,7 +200,9 @@ impl Playback {
 
     /// The time of a frame that the stream places at `pts_ns`. `now_ns` is the time of its arrival.
     fn place(&mut self, pts_ns: i64, now_ns: i64) -> i64 {
-        let mut offset_ns = *self.offset_ns.get_or_insert(now_ns - pts_ns);
+        // A file that another graph begins to read continues at the time of the run.
+        let begins_ns = if self.playing.live { now_ns - pts_ns } else { now_ns };
+        let mut offset_ns = *self.offset_ns.get_or_insert(begins_ns);
         if self.playing.live && (pts_ns + offset_ns - now_ns).abs() > DRIFT_NS {
             offset_ns = now_ns - pts_ns;
             self.offset_ns = Some(offset_ns);
@@ -224,8 +231,9 @@ impl Playback {
 
     fn report_gap(&self, gone: Option<Instant>, begun: Instant) {
         let waited = gone.unwrap_or(begun).elapsed();
-        if gone.is_some() || waited >= GAP && self.all_frames > 1 {
-            let name = &self.playing.name;
+        let name = &self.playing.name;
+        let may_pause = self.playing.live || name.contains("://") || name.ends_with(".m3u8");
+        if gone.is_some() || waited >= GAP && self.all_frames > 1 && may_pause {
             self.reporter.note(format!("`{name}` is back; it was gone for {:.1} s", waited.as_secs_f64()));
         }
     }

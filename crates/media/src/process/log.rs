@@ -13,7 +13,7 @@ use std::time::Duration;
 const MOST_LINES: usize = 6;
 /// Kept characters of a message.
 const MOST_CHARS: usize = 300;
-/// Bytes of a line that are read; the rest is skipped.
+/// Bytes of a line; the rest counts as further lines.
 const MOST_BYTES: u64 = 4 << 10;
 
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,7 @@ struct Messages {
     /// The last errors.
     errors: VecDeque<String>,
     error_count: u64,
-    /// The last messages of any level, for a process that ends without an error message.
+    /// The last warnings and lines without a level, for a process that ends without an error message.
     others: VecDeque<String>,
     /// The sizes of the frames that were decoded, each when it begins.
     sizes: Vec<(u32, u32)>,
@@ -130,6 +130,9 @@ impl Messages {
         {
             self.no_hardware = Some(words.clone());
         }
+        if matches!(level, "info" | "debug") {
+            return;
+        }
         let kept = if matches!(level, "error" | "fatal" | "panic") {
             self.error_count += 1;
             &mut self.errors
@@ -153,7 +156,7 @@ fn level_and_words(line: &str) -> Option<(&str, &str)> {
         }
     }
     // A program that is not ffmpeg, or one that failed before it read its options.
-    Some(("info", line))
+    Some(("plain", line))
 }
 
 /// The size of the frames that enter the filters: `w:320 h:240 pixfmt:yuv420p ...` from the graph's input.

@@ -231,9 +231,12 @@ impl Playback {
 
     fn report_gap(&self, gone: Option<Instant>, begun: Instant) {
         let waited = gone.unwrap_or(begun).elapsed();
+        if gone.is_none() && (waited < GAP || self.all_frames <= 1) {
+            return;
+        }
+        // Only a stream may stand still; a file that takes long is slow.
         let name = &self.playing.name;
-        let may_pause = self.playing.live || name.contains("://") || name.ends_with(".m3u8");
-        if gone.is_some() || waited >= GAP && self.all_frames > 1 && may_pause {
+        if self.playing.live || name.contains("://") || name.contains(".m3u8") {
             self.reporter.note(format!("`{name}` is back; it was gone for {:.1} s", waited.as_secs_f64()));
         }
     }

@@ -315,7 +315,7 @@ impl Decoder {
 }
 
 /// Bytes of a frame without padding.
-fn packed_bytes(format: Format, size: Size) -> u64 {
+pub(crate) fn packed_bytes(format: Format, size: Size) -> u64 {
     format.planes(size).map(|plane| plane.row_bytes * plane.rows).sum()
 }
 

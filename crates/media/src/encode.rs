@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use vramp_plan::{Format, PixelAspect, Rate, Siting, Size};
 
 use crate::container::{Container, output};
+use crate::decode::packed_bytes;
 use crate::nut::{TimeBase, write};
 use crate::pipe::WriteEnd;
 use crate::process::{NotStarted, Process, ending};
@@ -301,10 +302,6 @@ fn tag(format: Format) -> [u8; 4] {
         Format::Nv12 => *b"NV12",
         Format::Gray8 => *b"Y800",
     }
-}
-
-fn packed_bytes(format: Format, size: Size) -> u64 {
-    format.planes(size).map(|plane| plane.row_bytes * plane.rows).sum()
 }
 
 fn is_packed(format: Format, size: Size) -> bool {

@@ -1,15 +1,16 @@
 //! Lesson 6: your own GPU code between ops. Ops make a frame, our own render pass darkens it, and ops process it again.
-//! A second pass draws it upside down, as graphics libraries want it. Only then is it downloaded, for a PNG.
+//! `present` then draws it upside down onto our own texture, as graphics libraries want it. Only then is it downloaded,
+//! for a PNG.
 //!
 //! `cargo run --release --example 06_own_gpu_code`
 
-use vramp::gpu::{Device, Texture, wgpu};
+use vramp::gpu::{Blit, Device, Presenter, Texture, wgpu};
 use vramp::tensor::{Context, DType};
 
 const WIDTH: usize = 320;
 const HEIGHT: usize = 240;
 
-/// A triangle that covers everything, a fragment shader that darkens towards the edges, and one that flips vertically.
+/// A triangle that covers everything, and a fragment shader that darkens towards the edges.
 const DRAWS: &str = "
 @group(0) @binding(0) var picture: texture_2d<f32>;
 @group(0) @binding(1) var linear: sampler;
@@ -19,22 +20,11 @@ fn corner(@builtin(vertex_index) at: u32) -> @builtin(position) vec4<f32> {
     return vec4<f32>(f32(at & 1u) * 4.0 - 1.0, f32(at >> 1u) * 4.0 - 1.0, 0.0, 1.0);
 }
 
-fn place(at: vec4<f32>) -> vec2<f32> {
-    return at.xy / vec2<f32>(textureDimensions(picture));
-}
-
 @fragment
 fn darkened(@builtin(position) at: vec4<f32>) -> @location(0) vec4<f32> {
-    let uv = place(at);
+    let uv = at.xy / vec2<f32>(textureDimensions(picture));
     let colour = textureSampleLevel(picture, linear, uv, 0.0);
     return vec4<f32>(colour.rgb * (1.0 - 0.9 * distance(uv, vec2<f32>(0.5))), colour.a);
-}
-
-// From 0, 0, W, H to 0, H, W, 0.
-@fragment
-fn flipped(@builtin(position) at: vec4<f32>) -> @location(0) vec4<f32> {
-    let uv = place(at);
-    return textureSampleLevel(picture, linear, vec2<f32>(uv.x, 1.0 - uv.y), 0.0);
 }
 ";
 
@@ -51,7 +41,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Export: the tensor [height, width, 4] becomes a texture of [height, width] texels, which our render pass samples.
     let handed = bright.to_texture(Some([HEIGHT, WIDTH]))?;
     let drawn = target(&device, wgpu::TextureFormat::Rgba16Float);
-    draw(&device, "darkened", handed.texture(), &drawn);
+    darken(&device, handed.texture(), &drawn);
     // `dispose` frees the texture. Until then, `device.textures_held()` counts the texture.
     handed.dispose();
 
@@ -60,11 +50,9 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let darkened = context.tensor_from_texture(&drawn, "rgba", &[HEIGHT, WIDTH, 4])?;
     let bytes = darkened.lazy().cast(DType::F32).mul(255.0).round().clamp(0.0, 255.0).cast(DType::U8).run()?;
 
-    // Export again, to be shown: colour only, upside down.
-    let handed = bytes.to_texture(Some([HEIGHT, WIDTH]))?;
+    // Present: the pixels 0, 0, W, H are drawn to 0, H, W, 0 of our texture. A surface's texture is drawn to as well.
     let shown = target(&device, wgpu::TextureFormat::Rgba8Unorm);
-    draw(&device, "flipped", handed.texture(), &shown);
-    handed.dispose();
+    bytes.present(&mut Presenter::on(&device)?, &shown, Blit::FLIPPED)?;
 
     // A screen would show the texture now. Here the values are downloaded, for the first time.
     let shown = device.adopt_texture(&shown)?;
@@ -108,13 +96,13 @@ fn target(device: &Device, format: wgpu::TextureFormat) -> wgpu::Texture {
 }
 
 /// Plain wgpu: a render pass that reads one texture and fills another.
-fn draw(device: &Device, fragment: &str, from: &Texture, to: &wgpu::Texture) {
+fn darken(device: &Device, from: &Texture, to: &wgpu::Texture) {
     let gpu = device.raw();
     let source = wgpu::ShaderSource::Wgsl(DRAWS.into());
     let module = gpu.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some("lesson"), source });
     let target = wgpu::ColorTargetState { format: to.format(), blend: None, write_mask: wgpu::ColorWrites::ALL };
     let pipeline = gpu.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
-        label: Some(fragment),
+        label: Some("lesson"),
         layout: None,
         vertex: wgpu::VertexState {
             module: &module,
@@ -127,7 +115,7 @@ fn draw(device: &Device, fragment: &str, from: &Texture, to: &wgpu::Texture) {
         multisample: wgpu::MultisampleState::default(),
         fragment: Some(wgpu::FragmentState {
             module: &module,
-            entry_point: Some(fragment),
+            entry_point: None,
             compilation_options: wgpu::PipelineCompilationOptions::default(),
             targets: &[Some(target)],
         }),

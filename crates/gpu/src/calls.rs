@@ -3,8 +3,9 @@
 //! This module holds wgpu's device and queue, and turns wgpu's errors into values. Other modules decide what to create
 //! and submit.
 //!
-//! Invariant: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`, `begin_compute_pass`,
-//! `dispatch_workgroups`, `submit` and `map_async` are called in this file only (`tests/one_place.rs`).
+//! Invariant: `create_buffer`, `create_texture`, `create_bind_group`, `create_compute_pipeline`,
+//! `create_render_pipeline`, `begin_compute_pass`, `dispatch_workgroups`, `submit` and `map_async` are called in this
+//! file only (`tests/one_place.rs`).
 //!
 //! A kernel without an end shows in one of two ways. Most drivers run kernels while the host continues, so the player
 //! sees that its oldest submission is overdue. Mesa 25's software driver runs kernels inside the submit call, so
@@ -35,6 +36,8 @@ pub struct Counters {
     pub compiles: u64,
     /// Mappings of buffers requested.
     pub maps: u64,
+    /// Drawings onto a window or a user's texture, each a submission of its own.
+    pub presents: u64,
     /// Maximum number of unfinished submissions of one player.
     pub max_in_flight: u64,
 }
@@ -64,6 +67,7 @@ impl Counters {
             gpu_allocs: count(self.gpu_allocs, other.gpu_allocs),
             compiles: count(self.compiles, other.compiles),
             maps: count(self.maps, other.maps),
+            presents: count(self.presents, other.presents),
             max_in_flight: most(self.max_in_flight, other.max_in_flight),
         }
     }
@@ -128,6 +132,7 @@ struct CallTally {
     gpu_allocs: AtomicU64,
     compiles: AtomicU64,
     maps: AtomicU64,
+    presents: AtomicU64,
     max_in_flight: AtomicU64,
 }
 
@@ -234,6 +239,11 @@ impl Calls {
         })
     }
 
+    pub(crate) fn create_render_pipeline(&self, wanted: &wgpu::RenderPipelineDescriptor<'_>) -> wgpu::RenderPipeline {
+        add(&self.tally.compiles, 1);
+        self.device.create_render_pipeline(wanted)
+    }
+
     pub(crate) fn begin_pass<'a>(
         &self,
         encoder: &'a mut wgpu::CommandEncoder,
@@ -257,10 +267,25 @@ impl Calls {
         kernels: Kernels,
         first: bool,
     ) -> (u64, wgpu::SubmissionIndex) {
+        self.submit_as(&self.tally.submits, encoder, kernels, first)
+    }
+
+    /// Submits a drawing onto a window or a user's texture, and returns the submission's number.
+    pub(crate) fn submit_present(&self, encoder: wgpu::CommandEncoder, kernels: Kernels) -> u64 {
+        self.submit_as(&self.tally.presents, encoder, kernels, false).0
+    }
+
+    fn submit_as(
+        &self,
+        counter: &AtomicU64,
+        encoder: wgpu::CommandEncoder,
+        kernels: Kernels,
+        first: bool,
+    ) -> (u64, wgpu::SubmissionIndex) {
         let commands = encoder.finish();
         // Only one thread submits at a time, so that numbers increase in the queue's order.
         let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
-        add(&self.tally.submits, 1);
+        add(counter, 1);
         let number = self.progress.submit();
         #[cfg(not(target_arch = "wasm32"))]
         {
@@ -280,6 +305,12 @@ impl Calls {
             progress.finish(number);
         });
         (number, index)
+    }
+
+    /// Runs `act` while no thread submits.
+    pub(crate) fn between_submits<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _order = self.submitting.lock().unwrap_or_else(PoisonError::into_inner);
+        act()
     }
 
     /// If a thread is inside the submit call: the time since the call began, the submitted kernels, and whether these
@@ -335,6 +366,7 @@ impl Calls {
             gpu_allocs: read(&tally.gpu_allocs),
             compiles: read(&tally.compiles),
             maps: read(&tally.maps),
+            presents: read(&tally.presents),
             max_in_flight: read(&tally.max_in_flight),
         }
     }
@@ -391,6 +423,14 @@ impl Calls {
         self.poll_as(wgpu::PollType::Wait { submission_index: Some(index), timeout: Some(timeout) })
     }
 
+    /// Waits until everything that was submitted has ended, at most for `timeout`, also on a lost device: what a
+    /// submission uses can be freed only then.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn settle(&self, timeout: std::time::Duration) {
+        // A failure is a loss, which is recorded.
+        let _ = self.poll_as(wgpu::PollType::Wait { submission_index: None, timeout: Some(timeout) });
+    }
+
     #[cfg(not(target_arch = "wasm32"))]
     fn poll_as(&self, how: wgpu::PollType) -> Result<bool, Lost> {
         // wgpu panics if the driver reports a device loss during a poll. vramp records the loss and does not use the
@@ -399,8 +439,10 @@ impl Calls {
         match polled {
             Ok(Ok(_)) => Ok(true),
             Ok(Err(_)) => Ok(false),
-            Err(_) => {
-                self.health.lose("the driver failed during a poll".into());
+            Err(panic) => {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+                self.health.lose(format!("the driver failed during a poll: {words}"));
                 self.health.check().map(|()| false)
             }
         }

@@ -40,6 +40,7 @@ mod kernel;
 mod memory;
 mod pipelines;
 mod player;
+mod present;
 mod readback;
 mod recording;
 mod texture;
@@ -64,6 +65,10 @@ pub use memory::{
 };
 pub use pipelines::CompileError;
 pub use player::{PlayError, Played, Player, PlayerBuilder};
+pub use present::{
+    Background, Blit, Layer, Pixels, PresentError, Presenter, Region, RenderTarget, Shown, SurfaceError, WindowSurface,
+    prepare_windows, use_display,
+};
 pub use readback::{Arrived, ReadbackError, Readbacks};
 pub use recording::{HostBytes, HostSource, RecordError, Recording};
 pub use texture::{TexelFormat, Texture, TextureError, TexturesHeld};

@@ -11,6 +11,7 @@ mod one_place;
 mod parts;
 mod pixels;
 mod pool_laws;
+mod present;
 mod recording_text;
 mod refusals;
 mod steady_state;

@@ -32,6 +32,7 @@ fn since(before: &Counters, after: &Counters) -> Counters {
         gpu_allocs: after.gpu_allocs - before.gpu_allocs,
         compiles: after.compiles - before.compiles,
         maps: after.maps - before.maps,
+        presents: after.presents - before.presents,
         max_in_flight: after.max_in_flight,
     }
 }

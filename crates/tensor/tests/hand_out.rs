@@ -421,3 +421,23 @@ fn memory_that_work_under_way_still_holds_is_waited_for_by_textures_too() {
     let back = context.tensor_from_texture(handed.texture(), "rgba", &[300]).unwrap();
     assert_eq!(back.read::<f32>().unwrap(), tensor.read::<f32>().unwrap());
 }
+
+#[test]
+fn a_tensor_is_presented_with_its_offset_and_flipped_only_there() {
+    let device = device();
+    let context = Context::on(&device).unwrap();
+    let mut presenter = vramp_gpu::Presenter::on(&device).unwrap();
+    let values: Vec<u8> = (0..2 * 3 * 2 * 4).collect();
+    let pair = context.tensor(&values, &[2, 3, 2, 4]).unwrap();
+    // The second picture of the batch.
+    let picture = pair.lazy().slice(0, 1, 2).run().unwrap();
+    let target = device.make_texture(TexelFormat::Rgba8Unorm, 2, 3).unwrap();
+    picture.present(&mut presenter, target.raw(), vramp_gpu::Blit::FLIPPED).unwrap();
+    assert_eq!(device.counters().downloads, 0);
+    let shown: Vec<u8> = context.tensor_from_texture(&target, "rgba", &[3, 2, 4]).unwrap().read().unwrap();
+    let upside_down: Vec<u8> = values[24..].chunks(8).rev().flatten().copied().collect();
+    assert_eq!(shown, upside_down);
+    assert_eq!(picture.read::<u8>().unwrap(), values[24..], "the stored picture is as before");
+    let error = pair.present(&mut presenter, target.raw(), vramp_gpu::Blit::default()).unwrap_err().to_string();
+    assert!(error.contains("[2, 3, 2, 4] is not a picture"), "{error}");
+}

@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::present::display;
+
 /// The graphics API of an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -172,18 +174,27 @@ impl fmt::Display for Adapter {
 
 /// All adapters of these backends, best first, with wgpu's handles.
 pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> {
+    list_with_instance(backends).await.map(|(_, found)| found).unwrap_or_default()
+}
+
+/// As `list`, with the instance that the adapters belong to; `None` if no backend is enabled.
+pub(super) async fn list_with_instance(
+    backends: &[Backend],
+) -> Option<(wgpu::Instance, Vec<(Adapter, wgpu::Adapter)>)> {
     let flags = backends.iter().fold(wgpu::Backends::empty(), |flags, backend| flags | backend.flag());
     let enabled = wgpu::Instance::enabled_backend_features() & flags;
     if enabled.is_empty() {
-        return Vec::new();
+        return None;
     }
     let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
+    wanted.display = display();
     wanted.backends = enabled;
     // Without flags, validation layers that a developer may have installed stay off: these layers would slow everything
     // down. wgpu's own checks stay on.
     wanted.flags = wgpu::InstanceFlags::empty();
     wanted.backend_options.noop.enable = backends.contains(&Backend::Noop);
-    let found = instance(wanted).enumerate_adapters(enabled).await;
+    let instance = instance(wanted);
+    let found = instance.enumerate_adapters(enabled).await;
     let mut found: Vec<_> = found.into_iter().map(|adapter| (facts(&adapter), adapter)).collect();
     // Several backends may list the same hardware, so adapters of one kind are in the caller's order of backends.
     let rank = |backend| backends.iter().position(|named| *named == backend);
@@ -191,7 +202,7 @@ pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> 
     for (index, (facts, _)) in found.iter_mut().enumerate() {
         facts.index = index;
     }
-    found
+    Some((instance, found))
 }
 
 /// The instance for these backends, which lives as long as the program.
@@ -201,15 +212,16 @@ pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> 
 /// then. That these belong together is inferred, not proven.
 #[cfg(not(target_arch = "wasm32"))]
 fn instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
-    static KEPT: Mutex<Vec<(wgpu::Backends, wgpu::Instance)>> = Mutex::new(Vec::new());
+    static KEPT: Mutex<Vec<((wgpu::Backends, bool), wgpu::Instance)>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    // Only the backends differ from descriptor to descriptor: the noop backend is enabled if it is among them.
-    if let Some((_, instance)) = kept.iter().find(|(backends, _)| *backends == wanted.backends) {
+    // Only the backends and the display differ from descriptor to descriptor: the noop backend is enabled if it is among
+    // them, and a program has one display.
+    let key = (wanted.backends, wanted.display.is_some());
+    if let Some((_, instance)) = kept.iter().find(|(known, _)| *known == key) {
         return instance.clone();
     }
-    let backends = wanted.backends;
     let instance = wgpu::Instance::new(wanted);
-    kept.push((backends, instance.clone()));
+    kept.push((key, instance.clone()));
     instance
 }
 

@@ -231,9 +231,10 @@ impl Choice {
 
     /// Like `open`, for callers that must not block.
     pub async fn open_async(&self) -> Result<Device, OpenError> {
-        let found = adapters::list(&self.backends).await;
+        let none = || OpenError::NoAdapter { backends: join(&self.backends) };
+        let (instance, found) = adapters::list_with_instance(&self.backends).await.ok_or_else(none)?;
         if found.is_empty() {
-            return Err(OpenError::NoAdapter { backends: join(&self.backends) });
+            return Err(none());
         }
         let facts: Vec<Adapter> = found.iter().map(|(facts, _)| facts.clone()).collect();
         let chosen = self.pick(&facts)?;
@@ -255,7 +256,8 @@ impl Choice {
             problem: problem.to_string(),
         };
         let (device, queue) = adapter.request_device(&wanted).await.map_err(refused)?;
-        Ok(Device::opened(chosen, DeviceLimits::of(&limits), maps_directly, self.rules, device, queue))
+        let origin = (instance, adapter.clone());
+        Ok(Device::opened(chosen, DeviceLimits::of(&limits), maps_directly, self.rules, origin, device, queue))
     }
 
     /// The first adapter that qualifies.

@@ -14,8 +14,8 @@ pub use choice::{Choice, Chosen, LimitSet, OpenError};
 pub use reading::{AdapterReading, Readout};
 pub use requirements::{Prefer, Unmet};
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use vramp_plan::Shader;
 
@@ -26,6 +26,7 @@ use crate::health::{DeviceEvent, Lost};
 use crate::kernel::DeviceKernel;
 use crate::memory::{LendError, Pool, PoolRules, SIZE_CLASS_BYTES};
 use crate::pipelines::{CompileError, Pipelines};
+use crate::present::{Blits, PresentError};
 use crate::recording::{GpuCommand, HostSource, Recording};
 use crate::texture::{TexelFormat, Texture, TextureError, TexturesHeld};
 use crate::timing::StampPlaces;
@@ -46,8 +47,12 @@ struct DeviceInner {
     why: String,
     limits: DeviceLimits,
     maps_directly: bool,
+    /// What surfaces of windows are made from.
+    origin: (wgpu::Instance, wgpu::Adapter),
     pool: Pool<DeviceMemory>,
     pipelines: Pipelines,
+    /// Made when something is first presented.
+    blits: OnceLock<Arc<Blits>>,
     calls: Calls,
     time_limit_ms: AtomicU64,
 }
@@ -72,6 +77,7 @@ impl Device {
         limits: DeviceLimits,
         maps_directly: bool,
         rules: PoolRules,
+        origin: (wgpu::Instance, wgpu::Adapter),
         device: wgpu::Device,
         queue: wgpu::Queue,
     ) -> Self {
@@ -80,7 +86,20 @@ impl Device {
         let pool = Pool::new(rules, calls.progress.clone());
         let pipelines = Pipelines::new(id);
         let time_limit_ms = AtomicU64::new(TIME_LIMIT.as_millis() as u64);
-        let inner = DeviceInner { id, adapter, why, limits, maps_directly, pool, pipelines, calls, time_limit_ms };
+        let blits = OnceLock::new();
+        let inner = DeviceInner {
+            id,
+            adapter,
+            why,
+            limits,
+            maps_directly,
+            origin,
+            pool,
+            pipelines,
+            blits,
+            calls,
+            time_limit_ms,
+        };
         Self { inner: Erased::new(inner) }
     }
 
@@ -329,8 +348,24 @@ impl Device {
         self.inner.id
     }
 
+    /// The instance and the adapter that the device was opened from.
+    pub(crate) fn origin(&self) -> (&wgpu::Instance, &wgpu::Adapter) {
+        let (instance, adapter) = &self.inner.origin;
+        (instance, adapter)
+    }
+
     pub(crate) fn calls(&self) -> &Calls {
         &self.inner.calls
+    }
+
+    /// The pipelines that draw pictures.
+    pub(crate) fn blits(&self) -> Result<Arc<Blits>, PresentError> {
+        if let Some(blits) = self.inner.blits.get() {
+            return Ok(Arc::clone(blits));
+        }
+        self.check()?;
+        let made = Arc::new(Blits::new(&self.inner.calls)?);
+        Ok(Arc::clone(self.inner.blits.get_or_init(|| made)))
     }
 
     pub(crate) fn pipelines(&self) -> &Pipelines {

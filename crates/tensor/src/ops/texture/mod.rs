@@ -12,6 +12,8 @@ mod hand_out;
 #[cfg(not(target_arch = "wasm32"))]
 mod kernels;
 mod packing;
+#[cfg(not(target_arch = "wasm32"))]
+mod present;
 mod texels;
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -19,8 +19,10 @@ fn watched(pipeline: &str, space: Space) -> (Vec<Snapshot>, Snapshot, Report) {
         .build()
         .expect("it can run here");
     let (watch, over) = (pipeline.watch(), AtomicBool::new(false));
+    let begin = std::sync::Barrier::new(2);
     let (seen, report) = std::thread::scope(|scope| {
         let looking = scope.spawn(|| {
+            begin.wait();
             let mut seen = vec![watch.snapshot(Duration::ZERO)];
             while !over.load(Ordering::Relaxed) {
                 seen.push(watch.snapshot(Duration::ZERO));
@@ -28,6 +30,7 @@ fn watched(pipeline: &str, space: Space) -> (Vec<Snapshot>, Snapshot, Report) {
             }
             seen
         });
+        begin.wait();
         let outcome = pipeline.outcome().expect("it starts");
         over.store(true, Ordering::Relaxed);
         (looking.join().expect("looking does not fail"), outcome.into_result().expect("it runs"))

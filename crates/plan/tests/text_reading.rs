@@ -305,6 +305,17 @@ error: this quote is never closed
   |
   = help: write \" for a quote inside quotes"#,
     );
+    answer(
+        "text 'two words' ! null",
+        r#"
+error: `text` already has a value for its bare setting `text`
+ --> pipeline:1:11
+  |
+1 | text 'two words' ! null
+  |           ^^^^^^ expected `!`, or key=value with one of text
+  |
+  = help: put text that contains spaces in double quotes: "two words""#,
+    );
 }
 
 #[test]

@@ -67,7 +67,8 @@ pub struct Entry {
     /// The condition under which a source cannot be made to wait. The frames of such a source have the times at which
     /// they arrived.
     pub live: When,
-    /// True for a sink that shows each frame at the frame's time.
+    /// True for a sink that shows each frame at the frame's time. On a link with the policy `latest` the sink shows the
+    /// newest frame at once.
     pub presents: bool,
     /// Frames in use outside the pipeline: before the source has sent them, or after the sink has taken them.
     pub holds: Frames,

@@ -263,7 +263,11 @@ impl<'a> TextReader<'a> {
             keys => format!("expected `!`, or key=value with one of {}", keys.join(", ")),
         };
         let known = self.kinds.keys().chain(&kind.settings).copied();
-        let mistake = Mistake::new(title, expected).at(Some(at)).nearest(nearest(value, known));
+        let mut mistake = Mistake::new(title, expected).at(Some(at)).nearest(nearest(value, known));
+        if value.ends_with('\'') {
+            // Users of shells write 'two words'.
+            mistake = mistake.help("put text that contains spaces in double quotes: \"two words\"");
+        }
         self.draft.report(mistake);
     }
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::device::lane_player::PlaybackTotals;
 use crate::link::ring::DropReason;
 use crate::memory::heap::is_counted;
+use crate::observe::distribution::{RunDistributions, UnitDistribution};
 use crate::observe::monitor::{Histogram, RunProgress};
 use crate::observe::pool_progress::PoolProgress;
 use crate::observe::report::{
@@ -63,10 +64,12 @@ impl WatchedEngine {
         [host.after(&self.before.cpu_pool), device.after(&self.before.gpu_pool)]
     }
 
-    /// Records fill levels and drops of all links, if there is a timeline.
-    pub(super) fn look_at_links(&self, now: &dyn Fn() -> Duration) {
+    /// Records fill levels and drops of all links, frames and memory, if there is a timeline. `last` is true after the
+    /// last frame.
+    pub(super) fn look_at_run(&self, now: &dyn Fn() -> Duration, last: bool) {
         let Some(trace) = &self.trace else { return };
         let now = now();
+        trace.sample(now, last, || self.progress(now));
         for (at, link) in self.links.iter().enumerate() {
             let counts = link.rings.iter().map(crate::link::LinkObserver::counts);
             let (queued, dropped) = counts.fold((0, 0), |(queued, dropped), ring| {
@@ -74,6 +77,31 @@ impl WatchedEngine {
             });
             trace.look(now, self.first_traced + at, queued, dropped);
         }
+    }
+
+    pub(super) fn distributions(&self) -> RunDistributions {
+        let (frame, latency) = self.sink_times();
+        let unit = |node: &WatchedNode| UnitDistribution {
+            handlers: node.names.clone(),
+            transfer: node.transfer,
+            space: node.space,
+            time: time(node).distribution(),
+        };
+        RunDistributions {
+            units: self.nodes.iter().map(unit).collect(),
+            frame: frame.distribution(),
+            latency: latency.distribution(),
+        }
+    }
+
+    /// The times between frames at all sinks, and the times from the birth of frames to their sinks.
+    pub(super) fn sink_times(&self) -> (Histogram, Histogram) {
+        let (interval, latency) = (Histogram::default(), Histogram::default());
+        for node in self.nodes.iter().filter(|node| node.sink) {
+            interval.merge(&node.stats.interval);
+            latency.merge(&node.stats.latency);
+        }
+        (interval, latency)
     }
 
     /// The name of the node at a position of a lane.
@@ -121,11 +149,7 @@ impl WatchedEngine {
         let sinks = || self.nodes.iter().filter(|node| node.sink);
         let frames = sinks().map(|node| node.stats.counts().emitted).max().unwrap_or(0);
         let seconds = elapsed.as_secs_f64();
-        let (interval, latency) = (Histogram::default(), Histogram::default());
-        for node in sinks() {
-            interval.merge(&node.stats.interval);
-            latency.merge(&node.stats.latency);
-        }
+        let (interval, latency) = self.sink_times();
         let (backend, device) = self.device_history.named().unwrap_or_else(|| ("cpu".to_owned(), "host".to_owned()));
         let links: Vec<LinkUse> = self.links.iter().map(|link| self.link_use(link)).collect();
         let queued: u64 = links.iter().map(|link| link.queued).sum();

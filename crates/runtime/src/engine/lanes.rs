@@ -110,6 +110,7 @@ impl LaneAssembly<'_> {
             sink: node.is_sink(),
             source: node.is_source(),
             inserted: own.is_inserted(),
+            transfer: own.transfer,
             direction: own.transfer.map(|transfer| plan.transfers[transfer].direction),
             on_device: plan.lanes[lane].device && (group.is_some() || own.transfer.is_some()),
             stats: Arc::clone(node.stats()),

@@ -224,7 +224,7 @@ impl Engine {
 
     fn step_once(&mut self, now: &dyn Fn() -> Duration) -> Stepped {
         let (mut moved, mut over, mut wait) = (false, true, None::<Duration>);
-        self.watched.look_at_links(now);
+        self.watched.look_at_run(now, false);
         for lane in &mut self.lanes {
             match lane.step(now) {
                 Stepped::Moved => (moved, over) = (true, false),
@@ -260,6 +260,7 @@ impl Engine {
     pub fn finish(&mut self, elapsed: Duration) -> (Report, Option<HandlerFailure>) {
         #[cfg(not(target_arch = "wasm32"))]
         self.changer.end();
+        self.watched.look_at_run(&|| elapsed, true);
         let reason = self.failed.unwrap_or(DropReason::Stopped);
         let intended = self.failed.is_none() && (self.time_is_up || self.stop.is_intended());
         let (mut first, mut partial) = (None, Vec::new());

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use vramp_plan::catalog::{SizeRule, TransferDirection};
 use vramp_plan::{
-    Content, Handler, OnError, Plan, PlannedHandler, PlannedLink, PortAt, Rate, Size, Space, Unit, Until,
+    Content, Handler, OnError, Plan, PlannedHandler, PlannedLink, Policy, PortAt, Rate, Size, Space, Unit, Until,
 };
 
 use crate::clock::Clock;
@@ -131,7 +131,14 @@ pub(super) async fn make_node(shared: &BuildContext<'_>, unit: &Unit) -> Result<
         .every(entry.every.under(settings).into());
     let pace = shared.parts.options.pace;
     let waker = Waker::new(&shared.signals[unit.lane], &shared.driver);
-    node = node.waking(&waker).presenting(entry.presents && pace.is_none());
+    let is_lead = |link: &&PlannedLink| link.to.handler == first && planned[first].leads_with(link.to.port);
+    let policy = plan.links.iter().find(is_lead).map(|link| link.policy);
+    // On a link that keeps only the newest frame, a frame that waits for its time is replaced and never shown.
+    let is_newest = policy == Some(Policy::Latest);
+    node = node
+        .waking(&waker)
+        .presenting(entry.presents && pace.is_none() && !is_newest)
+        .never_waited_for(entry.presents && policy.is_some_and(|policy| policy != Policy::Lossless));
     if planned[first].is_source() {
         node = source(shared, &planned[first], node);
         let content = planned[first].outputs.iter().flatten().find_map(Content::frame);

@@ -159,7 +159,7 @@ impl Engine {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.watched.look_at_links(&|| started.elapsed());
+            self.watched.look_at_run(&|| started.elapsed(), false);
             if started.elapsed() >= Duration::from_secs(second) {
                 second += 1;
                 last = self.report_second(started.elapsed(), &last);

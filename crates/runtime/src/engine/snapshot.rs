@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::observe::monitor::{Histogram, NodeCounts};
+use crate::observe::monitor::NodeCounts;
 use crate::observe::pool_progress::PoolProgress;
 use crate::observe::report::{DeviceRecovery, Dropped, LinkUse, TimeStats};
 
@@ -102,11 +102,7 @@ impl WatchedEngine {
         let counts = |which: fn(&WatchedNode) -> bool, what: fn(&NodeCounts) -> u64| -> u64 {
             self.nodes.iter().filter(|node| which(node)).map(|node| what(&node.stats.counts())).sum()
         };
-        let (interval, latency) = (Histogram::default(), Histogram::default());
-        for node in self.nodes.iter().filter(|node| node.sink) {
-            interval.merge(&node.stats.interval);
-            latency.merge(&node.stats.latency);
-        }
+        let (interval, latency) = self.sink_times();
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let host = self.pool.stats();
         let [cpu_pool, gpu_pool] = self.pools();

@@ -14,6 +14,7 @@ use crate::frame::Frame;
 use crate::frame::pool::FramePool;
 use crate::link::LinkObserver;
 use crate::memory::heap::HeapTally;
+use crate::observe::distribution::RunDistributions;
 use crate::observe::monitor::{Histogram, NodeStats, RunProgress};
 use crate::observe::sink_counter::{CounterReading, SinkCounter};
 use crate::observe::trace::Trace;
@@ -50,6 +51,11 @@ impl Watch {
     /// All counters of the run. `elapsed` is the time since the start.
     pub fn snapshot(&self, elapsed: Duration) -> Snapshot {
         self.current().snapshot(elapsed)
+    }
+
+    /// How long calls and frames took so far. After the run, the same figures that its report summarises.
+    pub fn distributions(&self) -> RunDistributions {
+        self.current().distributions()
     }
 
     /// The device in use now; `None` if the CPU computes everything.
@@ -97,6 +103,8 @@ pub(super) struct WatchedNode {
     pub(super) source: bool,
     /// True for a transfer that the planner inserted. Frames that the transfer holds are counted on its links.
     pub(super) inserted: bool,
+    /// The index in the plan of the transfer that the node performs.
+    pub(super) transfer: Option<usize>,
     /// The direction of a transfer, inserted or written by the user.
     pub(super) direction: Option<TransferDirection>,
     /// True if all work of the node runs on the device.

@@ -360,6 +360,13 @@ impl Frame {
         }
     }
 
+    /// The picture in device memory, to be drawn with a [`Presenter`](vramp_gpu::Presenter); `None` if the frame is on
+    /// the host or is not a picture of the format rgba8.
+    pub fn pixels(&self) -> Option<vramp_gpu::Pixels<'_>> {
+        let picture = self.meta.as_picture().filter(|picture| picture.format == Format::Rgba8)?;
+        Some(vramp_gpu::Pixels::rgba8(self.buffer()?, picture.size))
+    }
+
     /// Distinguishes this frame's bytes from everything else that the same memory has held or will hold.
     pub fn generation(&self) -> u64 {
         match &self.payload {

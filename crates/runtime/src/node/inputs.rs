@@ -55,7 +55,10 @@ pub(crate) struct LeadView {
     /// The time of the lead's oldest slot.
     pub(crate) head_ns: Option<i64>,
     pub(crate) known: Watermark,
+    /// Whether the stream has ended and nothing is queued.
     pub(crate) over: bool,
+    /// Whether the stream has ended; frames may still be queued.
+    pub(crate) has_ended: bool,
 }
 
 /// What is known of a stream's future.
@@ -85,7 +88,12 @@ impl Watermark {
 impl LeadView {
     fn of(ring: &SlotRing<Frame>) -> LeadView {
         let known = Watermark { certain_ns: ring.certain_ns(), lasts_ns: ring.lasts_ns() };
-        LeadView { head_ns: ring.head().map(StreamSlot::first_ns), known, over: ring.is_over() }
+        LeadView {
+            head_ns: ring.head().map(StreamSlot::first_ns),
+            known,
+            over: ring.is_over(),
+            has_ended: ring.end_ns().is_some(),
+        }
     }
 
     /// What a node that follows this lead can announce: nothing will come before the oldest slot.

@@ -6,9 +6,10 @@
 //! - A sink that shows frames at their times. The first frame is shown when it arrives, and every later frame when as
 //!   much time has passed since then as between the times of the two frames. A frame that comes later than that is
 //!   shown at once. If a frame is late by more than [`STALL`], all later frames are shown later by the same time, so that
-//!   no burst follows a stall.
+//!   no burst follows a stall. A sink on a link with the policy `latest` shows the newest frame at once instead.
 //!
-//! Neither reason holds back the end of a stream.
+//! Neither reason holds back the end of a stream. A presenting sink on a link that may drop frames takes what is queued when
+//! the stream has ended, even if it is not ready, for example because its window is paused: the run does not wait for it.
 
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(crate) struct Gate {
     /// Whether the handler uses its waker.
     asks: bool,
     presents: bool,
+    /// Whether the end of the stream does not wait for the handler.
+    never_waited_for: bool,
     waker: Option<Waker>,
     /// The time of the run at which stream time 0 is shown. `None` before the first frame.
     zero_ns: Option<i64>,
@@ -56,15 +59,23 @@ impl Node {
         self
     }
 
+    /// Lets a sink whose link may drop frames never hold up the end of the run.
+    #[must_use]
+    pub(crate) fn never_waited_for(mut self, never: bool) -> Node {
+        self.gate.never_waited_for = never;
+        self
+    }
+
     /// The reason not to take the oldest slot of the lead now.
     pub(super) fn wait_at_gate(&mut self, since_start: Duration) -> Option<Fired> {
         let is_ready = !self.gate.asks || self.handler.is_ready();
         if is_ready && !self.gate.presents {
             return None;
         }
-        let head_ns = self.inputs.look()?.head_ns?;
+        let lead = self.inputs.look()?;
+        let head_ns = lead.head_ns?;
         if !is_ready {
-            return Some(Fired::Stuck);
+            return (!self.gate.never_waited_for || !lead.has_ended).then_some(Fired::Stuck);
         }
         let now_ns = i64::try_from(since_start.as_nanos()).unwrap_or(i64::MAX);
         let zero_ns = *self.gate.zero_ns.get_or_insert(now_ns - head_ns);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use vramp_plan::{OnError, Size};
 
+use super::distribution::{TimeBucket, TimeDistribution};
 use super::pool_progress::PoolProgress;
 
 /// Buckets per doubling: quantiles are accurate to a sixteenth.
@@ -79,6 +80,26 @@ impl Histogram {
         None
     }
 
+    /// The entries so far, with four buckets for each doubling of the time. Allocates on the reader's thread only.
+    pub fn distribution(&self) -> TimeDistribution {
+        let mut buckets: Vec<TimeBucket> = Vec::new();
+        for (at, four) in self.buckets.chunks(PER_OCTAVE / 4).enumerate() {
+            let count = four.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum();
+            if count > 0 {
+                let first = at * (PER_OCTAVE / 4);
+                buckets.push(TimeBucket { from_ns: low_ns(first), to_ns: low_ns(first + PER_OCTAVE / 4), count });
+            }
+        }
+        TimeDistribution {
+            count: self.count(),
+            sum_ns: self.sum_ns(),
+            max_ns: self.max_ns(),
+            p50_ns: self.quantile_ns(0.5),
+            p99_ns: self.quantile_ns(0.99),
+            buckets,
+        }
+    }
+
     /// Adds all entries of another histogram.
     pub fn merge(&self, other: &Histogram) {
         for (own, more) in self.buckets.iter().zip(&other.buckets) {
@@ -103,9 +124,13 @@ fn bucket(ns: u64) -> usize {
 }
 
 fn middle_ns(bucket: usize) -> u64 {
+    low_ns(bucket) + (1_u64 << (bucket / PER_OCTAVE)) / 2
+}
+
+/// The shortest time in a bucket. The first bucket also has all shorter times.
+fn low_ns(bucket: usize) -> u64 {
     let (octave, within) = (bucket / PER_OCTAVE, (bucket % PER_OCTAVE) as u64);
-    let (low, width) = ((PER_OCTAVE as u64 + within) << octave, 1_u64 << octave);
-    low + width / 2
+    (PER_OCTAVE as u64 + within) << octave
 }
 
 /// Decides which calls are timed. Reading the clock takes about as long as passing a frame on, so quick handlers are
@@ -361,6 +386,23 @@ mod tests {
             assert!((found / truth - 1.0).abs() < 1.0 / 16.0, "{share}: {found} instead of {truth}");
         }
         assert_eq!((histogram.count(), histogram.max_ns()), (10_000, 10_000_000));
+    }
+
+    #[test]
+    fn a_distribution_has_every_entry_in_the_bucket_of_its_time() {
+        let histogram = Histogram::default();
+        let times = [1, 16, 100, 100, 5_000, 1_000_000, 3_000_000_000];
+        for ns in times {
+            histogram.add(ns);
+        }
+        let TimeDistribution { count, sum_ns, max_ns, buckets, .. } = histogram.distribution();
+        assert_eq!((count, sum_ns, max_ns), (7, times.iter().sum(), 3_000_000_000));
+        assert!(buckets.is_sorted_by(|one, two| one.to_ns <= two.from_ns));
+        for bucket in &buckets {
+            let is_inside = |ns: &&u64| (bucket.from_ns..bucket.to_ns).contains(&(**ns).max(16));
+            assert_eq!(times.iter().filter(is_inside).count() as u64, bucket.count, "{bucket:?}");
+            assert!(bucket.count > 0 && bucket.to_ns * 4 <= bucket.from_ns * 5, "{bucket:?}");
+        }
     }
 
     #[test]

@@ -2,18 +2,23 @@
 //!
 //! A trace has one track for each lane, with a span for every frame that a node took, and one track for the device. The
 //! last 131,072 spans of each track are stored, in memory that is allocated before the run; lanes record spans without
-//! allocating. The watching thread samples fill levels and drops of links at most every 5 ms. The file is written once,
-//! at the end, however the run ends. Lanes and the player supply the times.
+//! allocating. The watching thread samples fill levels and drops of links at most every 5 ms, and the frames and the
+//! memory of the run at most every 10 ms. The file is written once, at the end, however the run ends. Lanes and the
+//! player supply the times.
 //!
 //! Invariant: frame spans of one track do not overlap.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use super::monitor::RunProgress;
+use super::run_samples::{RunSample, RunSamples};
 
 /// Default number of spans per track: enough for a minute at 2,000 spans per second, in 6 MB.
 const KEPT: usize = 1 << 17;
@@ -21,9 +26,14 @@ const KEPT: usize = 1 << 17;
 /// A timeline that a pipeline fills while it runs. Clones share the timeline.
 #[derive(Debug, Clone)]
 pub struct Trace {
+    /// How many of the first spans of a track are never replaced.
+    first: usize,
     kept: usize,
     tracks: Arc<Mutex<Vec<Track>>>,
     links: Arc<Mutex<LinkSamples>>,
+    samples: Arc<Mutex<RunSamples>>,
+    /// The time of the run when the watching thread looked last.
+    now_ns: Arc<AtomicU64>,
 }
 
 /// The spans of one lane or of the device.
@@ -36,6 +46,8 @@ pub struct TrackView {
     pub spans: Vec<(String, TraceSpan)>,
     /// Number of spans that newer spans have replaced.
     pub lost: u64,
+    /// How many of `spans` came before the replaced spans: those that [`Trace::keeping_ends`] keeps.
+    pub first: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,9 +82,11 @@ struct TraceState {
     spans: Mutex<RecentBuffer<TraceSpan>>,
 }
 
-/// A ring buffer of the most recent entries.
+/// The first entries, which stay, and a ring buffer of the most recent ones.
 #[derive(Debug)]
 struct RecentBuffer<T> {
+    first: Vec<T>,
+    most_first: usize,
     all: Vec<T>,
     most: usize,
     next: usize,
@@ -104,13 +118,25 @@ impl Default for Trace {
 impl Trace {
     /// A trace that keeps this many spans per track.
     pub fn keeping(spans: usize) -> Trace {
-        let links = LinkSamples { names: Vec::new(), last: Vec::new(), samples: RecentBuffer::new(spans) };
-        Trace { kept: spans.max(1), tracks: Arc::default(), links: Arc::new(Mutex::new(links)) }
+        Trace::keeping_ends(0, spans)
+    }
+
+    /// A trace that keeps this many spans from the beginning and from the end of each track.
+    pub fn keeping_ends(first: usize, last: usize) -> Trace {
+        let links = LinkSamples { names: Vec::new(), last: Vec::new(), samples: RecentBuffer::new(0, last) };
+        Trace {
+            first,
+            kept: last.max(1),
+            tracks: Arc::default(),
+            links: Arc::new(Mutex::new(links)),
+            samples: Arc::default(),
+            now_ns: Arc::default(),
+        }
     }
 
     /// Adds a track and allocates its spans.
     pub(crate) fn track(&self, name: String, device: bool, names: Vec<String>) -> Track {
-        let spans = Mutex::new(RecentBuffer::new(self.kept));
+        let spans = Mutex::new(RecentBuffer::new(self.first, self.kept));
         let track = Track { shared: Arc::new(TraceState { name, device, names, spans }) };
         lock(&self.tracks).push(track.clone());
         track
@@ -135,6 +161,26 @@ impl Trace {
             let sample = LinkSample { at_ns: at.as_nanos() as u64, link, queued, dropped: dropped - last_dropped };
             links.samples.push(sample);
         }
+    }
+
+    /// Samples the progress of the run if a sample is due, or in any case at the `last` moment of the run.
+    pub(crate) fn sample(&self, at: Duration, last: bool, progress: impl FnOnce() -> RunProgress) {
+        let at_ns = at.as_nanos() as u64;
+        self.now_ns.store(at_ns, Ordering::Relaxed);
+        let mut samples = lock(&self.samples);
+        if last || samples.is_due(at_ns) {
+            samples.add(RunSample::of(&progress()));
+        }
+    }
+
+    /// Frames and memory over the time of the run, at most 512 samples at equal intervals and one at the end.
+    pub fn samples(&self) -> Vec<RunSample> {
+        lock(&self.samples).all().to_vec()
+    }
+
+    /// The time of the run, to within the few milliseconds at which a traced run is watched.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
     }
 
     /// All tracks in the order of the planned lanes. The device's track follows the track of the device lane.
@@ -226,17 +272,21 @@ impl Track {
             SpanKind::Submission { number } => format!("submission {number}"),
         };
         let all = spans.in_order().map(|span| (named(span), *span)).collect();
-        TrackView { name: name.clone(), device: *device, spans: all, lost: spans.lost }
+        TrackView { name: name.clone(), device: *device, spans: all, lost: spans.lost, first: spans.first.len() }
     }
 }
 
 impl<T> RecentBuffer<T> {
-    fn new(most: usize) -> RecentBuffer<T> {
+    fn new(most_first: usize, most: usize) -> RecentBuffer<T> {
         let most = most.max(1);
-        RecentBuffer { all: Vec::with_capacity(most), most, next: 0, lost: 0 }
+        let (first, all) = (Vec::with_capacity(most_first), Vec::with_capacity(most));
+        RecentBuffer { first, most_first, all, most, next: 0, lost: 0 }
     }
 
     fn push(&mut self, one: T) {
+        if self.first.len() < self.most_first {
+            return self.first.push(one);
+        }
         if self.all.len() < self.most {
             self.all.push(one);
         } else {
@@ -248,7 +298,7 @@ impl<T> RecentBuffer<T> {
 
     fn in_order(&self) -> impl Iterator<Item = &T> {
         let oldest = if self.all.len() < self.most { 0 } else { self.next };
-        self.all[oldest..].iter().chain(&self.all[..oldest])
+        self.first.iter().chain(&self.all[oldest..]).chain(&self.all[..oldest])
     }
 }
 
@@ -330,6 +380,16 @@ mod tests {
         let view = &trace.tracks()[0];
         assert_eq!(view.spans.iter().map(|(_, span)| span.begin_ns).collect::<Vec<_>>(), [5, 6, 7]);
         assert_eq!(view.lost, 5);
+    }
+
+    #[test]
+    fn the_first_spans_can_be_kept_too() {
+        let trace = Trace::keeping_ends(2, 3);
+        let track = trace.track("lane".to_owned(), false, vec!["a".to_owned()]);
+        (0..9).for_each(|at| track.note(span(at)));
+        let view = &trace.tracks()[0];
+        assert_eq!(view.spans.iter().map(|(_, span)| span.begin_ns).collect::<Vec<_>>(), [0, 1, 6, 7, 8]);
+        assert_eq!((view.lost, view.first), (4, 2));
     }
 
     #[test]

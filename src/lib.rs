@@ -26,6 +26,7 @@ pub use vramp_handlers as handlers;
 pub use vramp_kernels as kernels;
 pub use vramp_media as media;
 pub use vramp_plan as plan;
+pub use vramp_report as report;
 pub use vramp_runtime as runtime;
 pub use vramp_tensor as tensor;
 
@@ -36,6 +37,9 @@ pub use vramp_handlers::registry;
 pub use vramp_lab::{bench, calibrate, harness, verify};
 #[cfg(not(target_arch = "wasm32"))]
 pub use vramp_machine as machine;
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(inline)]
+pub use vramp_pipeline::panel;
 #[doc(inline)]
 pub use vramp_pipeline::read;
 #[cfg(not(target_arch = "wasm32"))]
@@ -44,6 +48,8 @@ pub use vramp_pipeline::{
     Access, Applied, ApplyError, Change, Controls, Error, Pipeline, PipelineBuilder, Running, SetError, SettingInput,
     SettingState, Step,
 };
+#[cfg(all(feature = "window", not(target_arch = "wasm32")))]
+pub use vramp_window as window;
 
 /// The types that most programs need: pipelines, options, and the handler API.
 pub mod prelude {

@@ -76,6 +76,17 @@ impl CliError {
         }
     }
 
+    /// All texts of the error.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            CliError::Budget(all) | CliError::Different(all) => all.clone(),
+            CliError::Interrupted => vec!["the run was interrupted".to_owned()],
+            CliError::Of(why, _) | CliError::At(why, ..) => why.lines(),
+            CliError::Mistakes(mistakes) => vec![mistakes.render(false)],
+            _ => self.words().into_iter().collect(),
+        }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             CliError::ReaderGone => 0,

@@ -105,7 +105,7 @@ pub(crate) struct CheckedPipeline {
 
 impl CheckedPipeline {
     pub(crate) fn read(pipeline: &OsStr, registry: &Registry) -> Result<CheckedPipeline, CliError> {
-        CheckedPipeline::read_if(pipeline, registry, |_, _| Ok(()))
+        CheckedPipeline::read_if(pipeline, registry, |_| Ok(()), |_, _| Ok(()))
     }
 
     /// The text that the pipeline was read from.
@@ -120,15 +120,17 @@ impl CheckedPipeline {
         is_file.then(|| path.to_owned())
     }
 
-    /// Like `read`, for a command that writes files. The function `program` adds the files that vramp itself uses, or
+    /// Like `read`, for a command that writes files. The function `edit` changes the graph that was read. The function
+    /// `program` adds the files that vramp itself uses, or
     /// refuses the graph. A run that would overwrite a file that it reads, or write one file twice, is refused before
     /// any source is probed.
     pub(crate) fn read_to_run(
         pipeline: &OsStr,
         registry: &Registry,
+        edit: impl FnOnce(&mut GraphSpec) -> Result<(), CliError>,
         program: impl FnOnce(&Graph, FileUse) -> Result<FileUse, CliError>,
     ) -> Result<CheckedPipeline, CliError> {
-        CheckedPipeline::read_if(pipeline, registry, |given, spec| {
+        CheckedPipeline::read_if(pipeline, registry, edit, |given, spec| {
             // `read_if` checks the graph again and reports the mistakes.
             let Ok(graph) = Graph::check(spec, registry.catalog(), &Unopened) else { return Ok(()) };
             let files = match &given.from {
@@ -144,10 +146,11 @@ impl CheckedPipeline {
     fn read_if(
         pipeline: &OsStr,
         registry: &Registry,
+        edit: impl FnOnce(&mut GraphSpec) -> Result<(), CliError>,
         check: impl FnOnce(&PipelineSource, &GraphSpec) -> Result<(), CliError>,
     ) -> Result<CheckedPipeline, CliError> {
         let (given, catalog) = (PipelineSource::find(pipeline)?, registry.catalog());
-        let ParsedGraph { spec, mut mistakes } = given.read(catalog);
+        let ParsedGraph { mut spec, mut mistakes } = given.read(catalog);
         if !mistakes.is_empty() {
             mistakes.extend(certain_mistakes(&spec, catalog));
             return Err(given.mistakes(mistakes));
@@ -158,6 +161,7 @@ impl CheckedPipeline {
                  pipeline as text or as a file"
             )));
         }
+        edit(&mut spec)?;
         check(&given, &spec)?;
         match registry.check(&spec) {
             Ok(graph) => Ok(CheckedPipeline { source: given.source, spec, graph }),

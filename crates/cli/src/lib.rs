@@ -34,10 +34,12 @@ mod interrupt;
 mod page;
 mod plan;
 mod request;
+mod result_file;
 mod run;
 mod screen;
 mod top;
 mod trace;
+mod windows;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -119,9 +121,9 @@ fn hush_drivers(command: &Command) {
     use std::os::unix::process::CommandExt as _;
     let uses_drivers = match command {
         Command::Demo(args) => !args.flags.cpu,
-        Command::Run(args) | Command::Top(args) => !args.flags.cpu,
         Command::Bench(args) => !args.flags.cpu,
-        Command::Devices { .. } | Command::Doctor { .. } => true,
+        // Windows use graphics drivers also in a run on the CPU.
+        Command::Run(_) | Command::Top(_) | Command::Devices { .. } | Command::Doctor { .. } => true,
         Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
     };
     if !uses_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {

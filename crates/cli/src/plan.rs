@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use vramp::plan::{Plan, PlannedLink, PortAt, Profile, Transfer};
+use vramp::report::Page;
 use vramp::runtime::Registry;
 
 use crate::args::{Form, PlanArgs};
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &PlanArgs, registry: &Registry) -> Result<(), CliError> 
     let planned = request::of(&args.flags, &written.graph, registry)?.profile(profile).plan();
     let mut plan = planned.map_err(|why| written.place(why.into()))?;
     plan.warnings.extend(warning);
-    print(args, &plan)?;
+    print(args, &plan, written.text())?;
     check_plan_budget(&args.flags, &plan)
 }
 
@@ -56,7 +57,7 @@ fn figures(args: &PlanArgs) -> Result<(Profile, Option<String>), CliError> {
     Ok((profile, Some(warning)))
 }
 
-fn print(args: &PlanArgs, plan: &Plan) -> Result<(), CliError> {
+fn print(args: &PlanArgs, plan: &Plan, text: &str) -> Result<(), CliError> {
     let form = if args.json { Form::Json } else { args.format.unwrap_or(Form::Text) };
     if args.flags.verbose {
         negotiated(plan);
@@ -70,6 +71,7 @@ fn print(args: &PlanArgs, plan: &Plan) -> Result<(), CliError> {
         Form::Json => plan.to_json(),
         Form::Dot => plan.to_dot(),
         Form::Mermaid => plan.to_mermaid(),
+        Form::Html => Page::of_plan(plan).pipeline(text).to_html(),
     };
     if !printed.ends_with('\n') {
         printed.push('\n');

@@ -18,15 +18,15 @@ use crate::failure::CliError;
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal in full-screen mode. Dropping a `Screen` restores the terminal.
-pub(crate) struct Screen {
+/// The terminal in full-screen mode. Dropping a `TerminalScreen` restores the terminal.
+pub(crate) struct TerminalScreen {
     /// Never dropped: dropping a `Terminal` whose terminal is gone writes to standard error, and panics if standard
     /// error is gone too.
     pub(crate) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
-impl Screen {
-    pub(crate) fn take() -> Result<Screen, CliError> {
+impl TerminalScreen {
+    pub(crate) fn take() -> Result<TerminalScreen, CliError> {
         let taken = || {
             enable_raw_mode()?;
             TAKEN.store(true, Ordering::Relaxed);
@@ -34,11 +34,11 @@ impl Screen {
             Terminal::new(CrosstermBackend::new(io::stdout()))
         };
         let terminal = taken().inspect_err(|_| restore()).context("the terminal cannot show the view");
-        Ok(Screen { terminal: ManuallyDrop::new(terminal.map_err(CliError::Failed)?) })
+        Ok(TerminalScreen { terminal: ManuallyDrop::new(terminal.map_err(CliError::Failed)?) })
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalScreen {
     fn drop(&mut self) {
         restore();
     }

@@ -27,6 +27,7 @@ mod visible;
 use vramp_media::Tools;
 use vramp_runtime::{Kind, Registry};
 
+pub use letters::{PaintedLine, PaintedText, TextPainter};
 pub use tensor_handler::{TensorFrames, TensorHandler, tensors};
 pub use unhurried::Unhurried;
 pub use videos::Videos;

@@ -85,6 +85,7 @@ Examples:
   vramp plan 'pattern ! blur ! null'
   vramp plan 'pattern name=p ! blur ! null' --place p=cpu --profile discrete
   vramp plan pipeline.toml --format mermaid
+  vramp plan pipeline.toml --format html > plan.html
   vramp plan pipeline.toml --require-gpu --budget transfers=1,submits=1
   echo 'pattern ! null' | vramp plan - --json";
 
@@ -155,6 +156,14 @@ Timing:
   the run ends. With `--fps`, vramp names the handler that makes frames late: the slowest
   handler in the slowest lane on the way to the sink.
 
+A page about the run:
+  `--report run.html` writes one HTML file that a browser opens without a network: the graph
+  with planned and measured times, a histogram for every handler, frames per second and memory
+  over time, the first and the last frames on a timeline, dropped frames by reason, the device
+  and all settings. The file is complete however the run ends, and replaces an older file in
+  one step. It carries its figures as JSON. Passwords in addresses are left out. Every call is
+  timed, as with `--trace`.
+
 Latency:
   With `--latency 20ms`, the plan is chosen so that half of the frames take at most 20 ms from
   the source to the end of the sink's call. vramp predicts the latency of the cheapest plan
@@ -193,6 +202,13 @@ Changing settings:
   on. The end of the input does not end the run. `vramp inspect HANDLER` shows which
   settings are live, rebuild (compiled first) or fixed.
 
+Seeing it:
+  `window` shows frames in a window at their times. Space pauses, `.` steps to the next frame,
+  `s` saves the frame as a PNG file in the working directory, `f` covers the screen, and `h`
+  lists the settings that can change; the arrow keys choose and change them. Closing a window
+  ends the run. `--preview` adds a window that shows the newest frame of the first sink and
+  never slows the run.
+
 Your own shaders:
   `wgsl FILE` runs a pixel function, `fn pixel(color: vec4f, at: vec2u, frame: Frame,
   settings: Settings) -> vec4f`, or a `@compute` kernel. All parameters but the color are
@@ -208,7 +224,10 @@ Examples:
   vramp run pipeline.toml --gpu --budget downloads=0,allocs=0
   vramp run pipeline.toml --require-gpu --budget fps=60,latency_ms=40
   vramp run pipeline.toml --fps 60 --seconds 5 --trace run.json
-  vramp run pipeline.toml --verify --frames 30";
+  vramp run pipeline.toml --seconds 5 --report run.html
+  vramp run pipeline.toml --verify --frames 30
+  vramp run 'video path=in.mp4 ! blur ! window'
+  vramp run 'camera ! video path=out.mp4' --preview";
 
 const TOP_HELP: &str = "\
 The view:
@@ -373,6 +392,9 @@ pub(crate) struct RunArgs {
     /// Unix socket at this path; see below
     #[arg(long, value_name = "-|SOCKET", value_hint = ValueHint::FilePath)]
     pub(crate) control: Option<PathBuf>,
+    /// Show the frames of the first sink in a window as well, or in the terminal if there is no display
+    #[arg(long)]
+    pub(crate) preview: bool,
     /// Milliseconds that one submission may take before the device counts as hung; defaults to 10000
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub(crate) time_limit: Option<u64>,
@@ -382,6 +404,9 @@ pub(crate) struct RunArgs {
     /// Write a timeline of every lane and of the device for ui.perfetto.dev
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
+    /// Write a page about the run: the graph, times, drops, memory, a timeline; one HTML file for a browser
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) ffmpeg: FfmpegArg,
     #[command(flatten)]
@@ -416,6 +441,8 @@ pub(crate) enum Form {
     Dot,
     /// For Mermaid
     Mermaid,
+    /// For a browser: one page with the graph, costs and settings
+    Html,
 }
 
 fn seconds(word: &str) -> Result<Duration, String> {

@@ -29,6 +29,20 @@ pub(super) fn terminal() -> HealthCheck {
 }
 
 /// Checks whether results can be stored between runs.
+/// Whether `window` can open windows. A machine without a display is not broken.
+#[cfg(feature = "window")]
+pub(super) fn display() -> HealthCheck {
+    match vramp::window::check_display() {
+        Ok(()) => HealthCheck::ok("display", "`window` can open windows"),
+        Err(_) => HealthCheck::ok("display", "there is none: `terminal` shows frames, `window` cannot"),
+    }
+}
+
+#[cfg(not(feature = "window"))]
+pub(super) fn display() -> HealthCheck {
+    HealthCheck::ok("display", "this program was built without windows; `terminal` shows frames")
+}
+
 pub(super) fn cache() -> HealthCheck {
     let Some(folder) = machine::cache_folder() else {
         let words = "the system has no cache directory, so every run queries the drivers again (25 to 250 ms)";

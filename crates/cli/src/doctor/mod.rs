@@ -90,7 +90,7 @@ fn checks(tools: &Tools) -> Vec<HealthCheck> {
     let adapters = machine::list_adapters();
     let here = Surroundings::of_this_machine();
     let fixes = Fixes::of(&here.drivers);
-    let mut checks = vec![host::cpu(), host::terminal(), host::cache()];
+    let mut checks = vec![host::cpu(), host::terminal(), host::display(), host::cache()];
     checks.extend(video::checks(tools, &fixes));
     checks.extend(graphics::variables(&here));
     if cfg!(target_os = "linux") {

@@ -13,7 +13,7 @@ use vramp::runtime::Registry;
 use vramp::{Applied, ApplyError, Controls};
 
 use super::live::{Live, Message};
-use super::own_files;
+use super::read_to_run;
 use crate::args::RunArgs;
 use crate::failure::CliError;
 use crate::input::CheckedPipeline;
@@ -74,7 +74,7 @@ fn apply(args: &RunArgs, path: &Path, registry: &Registry, controls: &Controls) 
         (false, Some(Message::Warning(words)))
     };
     // The same checks of files and standard streams as at the start of the run.
-    let read = CheckedPipeline::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files));
+    let read = read_to_run(args, registry);
     let checked = match read {
         Ok(checked) => checked,
         Err(CliError::Mistakes(mistakes)) => return refused(mistakes.to_string()),

@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vramp::plan::catalog::Family;
-use vramp::plan::{Graph, OnError, Space};
-use vramp::runtime::observe::GoesOn;
+use vramp::plan::{Graph, Space};
 use vramp::runtime::{Listener, RunEvent, RunProgress};
 
 use super::event_log::EventLog;
-use super::words::counted;
 use crate::page;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,81 +239,13 @@ fn left(progress: &RunProgress, all: u64) -> String {
 /// The message of an event. An error that ends the run has no message, because the error is the result of the run. A
 /// change of the frame size has no message, because the [`EventLog`] counts such changes.
 pub(super) fn message(event: &RunEvent) -> Option<Message> {
-    match event {
-        RunEvent::Reloaded { handler } => Some(Message::Note(format!("{handler}: reloaded"))),
-        RunEvent::Changed { handler, settings, frame } => {
-            let is_plain = |text: &str| !text.is_empty() && !text.contains(|c: char| c == '"' || c <= ' ');
-            let setting = |(key, value): &(String, String)| match value {
-                plain if is_plain(plain) => format!("{key}={plain}"),
-                other => format!("{key}={other:?}"),
-            };
-            let settings: Vec<String> = settings.iter().map(setting).collect();
-            Some(Message::Note(format!("{handler}: {} from frame {frame} on", settings.join(" "))))
-        }
-        RunEvent::GraphReplaced { handlers, kept, frames } => Some(Message::Note(format!(
-            "another graph continues the run after {}; {kept} of its {} kept their state",
-            counted(*frames as usize, "frame"),
-            counted(*handlers, "handler"),
-        ))),
-        RunEvent::Told { handler, words, is_warning: false } => Some(Message::Note(format!("{handler}: {words}"))),
-        RunEvent::DeviceBack { device } => {
-            Some(Message::Note(format!("{device} is available again and continues the run")))
-        }
-        _ => warning(event).map(Message::Warning),
-    }
-}
-
-fn warning(event: &RunEvent) -> Option<String> {
-    let ms = |time: &Duration| time.as_secs_f64() * 1e3;
-    match event {
-        RunEvent::Failed { policy: OnError::Stop, .. }
-        | RunEvent::Unresponsive { .. }
-        | RunEvent::Second(_)
-        | RunEvent::Replanned { .. }
-        | RunEvent::Reloaded { .. }
-        | RunEvent::Changed { .. }
-        | RunEvent::GraphReplaced { .. }
-        | RunEvent::DeviceBack { .. } => None,
-        RunEvent::Failed { handler, frame, error, policy } => {
-            let then = match policy {
-                OnError::Retry => "the frame is retried once",
-                _ => "the frame is skipped",
-            };
-            Some(format!("{handler} failed on frame {frame}: {error}; {then}, and later failures are not reported"))
-        }
-        RunEvent::Told { handler, words, .. } => Some(format!("{handler}: {words}")),
-        RunEvent::NotChanged { handler, frame, problem } => {
-            Some(format!("{handler} keeps its settings at frame {frame}: {problem}"))
-        }
-        RunEvent::NotReloaded { handler, problem } => {
-            Some(format!("{handler}: the saved file cannot be used, so the handler keeps running as before: {problem}"))
-        }
-        RunEvent::Slow { handler, own, frame, took, budget, count } => {
-            let more =
-                if *count > 1 { format!(", one of {count} late frames since the last warning") } else { String::new() };
-            let late = format!("frame {frame} came after {:.1} ms{more}", ms(took));
-            let (own, budget) = (ms(own), ms(budget));
-            Some(if own > budget {
-                format!("{handler} takes {own:.1} ms of a {budget:.1} ms frame; {late}")
-            } else {
-                format!(
-                    "{late}, not {budget:.1} ms; no handler takes that long; the slowest is {handler} with {own:.1} ms"
-                )
-            })
-        }
-        RunEvent::DeviceLost { reason, on, lost } => {
-            let frames = counted(*lost as usize, "frame");
-            let then = match on {
-                GoesOn::Device => "the device was opened again",
-                GoesOn::Cpu => "the CPU continues",
-            };
-            Some(format!("{reason}, with {frames} on it; {then}"))
-        }
-    }
+    let words = event.words()?;
+    Some(if event.is_warning() { Message::Warning(words) } else { Message::Note(words) })
 }
 
 #[cfg(test)]
 mod tests {
+    use vramp::plan::OnError;
     use vramp::runtime::observe::PoolProgress;
 
     use super::*;

@@ -8,6 +8,7 @@ mod budget;
 mod event_log;
 mod follow;
 mod live;
+mod report_file;
 mod streams;
 mod verify;
 mod words;
@@ -15,6 +16,7 @@ mod words;
 pub(crate) use budget::{check as check_budget, check_plan as check_plan_budget, refuse_unplanned};
 pub(crate) use event_log::EventLog;
 pub(crate) use live::{Live, Total};
+pub(crate) use report_file::RunFiles;
 pub(crate) use streams::Streams;
 pub(crate) use words::{counted, reasons, size_of_plan};
 
@@ -26,14 +28,14 @@ use vramp::Pipeline;
 use vramp::handlers::files::FileUse;
 use vramp::plan::{Graph, Plan, RunOptions};
 use vramp::runtime::observe::KeptPartial;
-use vramp::runtime::{Listener, Registry, RunError, RunOutcome, Trace};
+use vramp::runtime::{Listener, Registry, RunError, RunOutcome};
 
 use crate::args::RunArgs;
 use crate::control::{self, Reserved};
 use crate::failure::{CliError, chainless};
 use crate::input::CheckedPipeline;
 use crate::interrupt::Interrupts;
-use crate::trace::TraceFile;
+use crate::windows::{Windows, add_preview, beside_windows};
 use crate::{page, plan, request};
 
 use follow::FollowedPipeline;
@@ -42,18 +44,34 @@ use words::{latency_met, leaks, memory_used, plan_line, slowest, summary, time_t
 
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
     let interrupts = Interrupts::listen()?;
-    let written = if args.flags.verify {
-        CheckedPipeline::read(&args.pipeline, registry)?
+    let written =
+        if args.flags.verify { CheckedPipeline::read(&args.pipeline, registry)? } else { read_to_run(args, registry)? };
+    let ran = if args.flags.verify {
+        // Sinks show nothing.
+        play(args, &written, registry, &Windows::none(), &interrupts)
     } else {
-        CheckedPipeline::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?
+        beside_windows(&written.graph, registry, |registry, windows| {
+            play(args, &written, registry, windows, &interrupts)
+        })
     };
-    play(args, &written, registry, &interrupts).map_err(|why| written.place(why))
+    ran.map_err(|why| written.place(why))
+}
+
+/// Reads the pipeline, adds what the options ask for, and checks both.
+pub(crate) fn read_to_run(args: &RunArgs, registry: &Registry) -> Result<CheckedPipeline, CliError> {
+    CheckedPipeline::read_to_run(
+        &args.pipeline,
+        registry,
+        |spec| add_preview(args, spec, registry.catalog()),
+        |graph, files| own_files(args, graph, files),
+    )
 }
 
 fn play(
     args: &RunArgs,
     written: &CheckedPipeline,
     registry: &Registry,
+    windows: &Windows,
     interrupts: &Interrupts,
 ) -> Result<(), CliError> {
     let CheckedPipeline { spec, graph, .. } = written;
@@ -67,6 +85,12 @@ fn play(
                 "--trace: --verify compares instead of running; remove one of the two"
             )));
         }
+        if args.preview {
+            return Err(CliError::Wrong(anyhow!(
+                "--preview: --verify compares instead of running; remove one of the two"
+            )));
+        }
+        report_file::refuse_compared(args)?;
         if flags.require_gpu {
             return Err(CliError::Wrong(anyhow!(
                 "--require-gpu: --verify also runs every handler on the CPU, to compare; remove one of the two"
@@ -86,6 +110,7 @@ fn play(
     let control = Reserved::make(args)?;
     let Ready { mut pipeline, timeline } = Ready::make(args, graph, registry, live.listener())?;
     interrupts.stop_instead(pipeline.stopper());
+    windows.attach(&pipeline);
     live.begin();
     let printer = live.clone();
     let _serving = control.map(|control| control.serve(&pipeline, move |line| printer.print(line))).transpose()?;
@@ -102,7 +127,7 @@ fn play(
     };
     let outcome = pipeline.outcome();
     live.end();
-    conclude(args, outcome?, timeline, interrupts.requested())
+    conclude(args, outcome?, (timeline, written.text()), interrupts.requested())
 }
 
 /// Adds the files that the program itself reads and writes. Refuses a standard stream that is used twice.
@@ -120,17 +145,17 @@ pub(crate) fn own_files(args: &RunArgs, graph: &Graph, mut files: FileUse) -> Re
     if let Some(trace) = &args.trace {
         files = files.writes("--trace", trace);
     }
+    if let Some(report) = &args.report {
+        files = files.writes("--report", report);
+    }
     Ok(if args.json { files.writes_standard_output("--json") } else { files })
 }
 
-/// A prepared run, and the file for its timeline.
+/// A prepared run, and the files that it writes about itself.
 pub(crate) struct Ready {
     pub(crate) pipeline: Pipeline,
-    pub(crate) timeline: Timeline,
+    pub(crate) timeline: RunFiles,
 }
-
-/// The file of `--trace`, if given.
-pub(crate) struct Timeline(Option<(TraceFile, Trace)>);
 
 impl Ready {
     /// Plans a graph, prepares everything, and prints the plan.
@@ -141,8 +166,7 @@ impl Ready {
         listener: Listener,
     ) -> Result<Ready, CliError> {
         let flags = &args.flags;
-        let file = args.trace.as_deref().map(TraceFile::create).transpose()?;
-        let timeline = Timeline(file.map(|file| (file, Trace::default())));
+        let timeline = RunFiles::create(args)?;
         let options = RunOptions {
             frames: args.frames,
             longest_ms: args.seconds.map(whole_ms),
@@ -150,11 +174,9 @@ impl Ready {
             time_limit_ms: args.time_limit,
             ..request::options(flags)?
         };
-        let mut builder = request::on_this_machine(flags, graph, registry)?.options(options).listener(listener);
-        if let Some((_, trace)) = &timeline.0 {
-            builder = builder.trace(trace);
-        }
-        let pipeline = builder.build()?;
+        let builder = request::on_this_machine(flags, graph, registry)?.options(options);
+        let pipeline = timeline.record(builder, listener).build()?;
+        let timeline = timeline.about(&pipeline);
         if !flags.quiet {
             let plan = pipeline.plan();
             plan.warnings.iter().for_each(|warning| page::warning(warning));
@@ -176,15 +198,15 @@ pub(crate) fn whole_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Writes the timeline, prints the report and returns the result of the run. If there are several errors, returns
-/// a failure rather than an interruption, and an interruption rather than an exceeded budget.
+/// Prints the report, writes the files about the run and returns its result. `text` is the pipeline as written. If there
+/// are several errors, returns a failure rather than an interruption, and an interruption rather than an exceeded
+/// budget.
 pub(crate) fn conclude(
     args: &RunArgs,
     outcome: RunOutcome,
-    timeline: Timeline,
+    (timeline, text): (RunFiles, &str),
     interrupted: bool,
 ) -> Result<(), CliError> {
-    let drawn = timeline.0.map_or(Ok(()), |(file, trace)| file.write(&[("vramp", &trace)]));
     let RunOutcome { report, error, .. } = outcome;
     if !args.flags.quiet {
         for leak in leaks(&report.memory) {
@@ -217,6 +239,8 @@ pub(crate) fn conclude(
         None if interrupted => Err(CliError::Interrupted),
         None => check_budget(&args.flags, &report),
     };
+    let problems = ended.as_ref().err().map(CliError::lines).unwrap_or_default();
+    let drawn = timeline.write(text, &report, problems);
     let printed = if args.json { print(&report) } else { Ok(()) };
     ended.and(printed).and(drawn)
 }

@@ -7,7 +7,7 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::input::{InputLine, InputStep};
-use super::settings::Direction;
+use vramp::panel::StepDirection;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeyAction {
@@ -21,7 +21,7 @@ pub(super) enum KeyAction {
     /// Change the setting of this row by one step.
     Step {
         row: usize,
-        direction: Direction,
+        direction: StepDirection,
     },
     /// Open the input line for the setting of this row, by [`Keys::edit`].
     Edit {
@@ -157,10 +157,10 @@ impl Keys {
             (KeyCode::Char('p' | ' '), _) => self.paused = !self.paused,
             // `=` is `+` without Shift on many keyboards.
             (KeyCode::Char('+' | '=') | KeyCode::Right, Some(row)) => {
-                return KeyAction::Step { row, direction: Direction::Up };
+                return KeyAction::Step { row, direction: StepDirection::Up };
             }
             (KeyCode::Char('-') | KeyCode::Left, Some(row)) => {
-                return KeyAction::Step { row, direction: Direction::Down };
+                return KeyAction::Step { row, direction: StepDirection::Down };
             }
             (KeyCode::Enter, Some(row)) => return KeyAction::Edit { row },
             (KeyCode::Tab | KeyCode::Right, _) => self.chosen = (self.chosen + 1) % 3,
@@ -272,11 +272,11 @@ mod tests {
         let mut keys = with_settings();
         press(&mut keys, KeyCode::Down);
         for (code, direction) in [
-            (KeyCode::Char('+'), Direction::Up),
-            (KeyCode::Char('='), Direction::Up),
-            (KeyCode::Right, Direction::Up),
-            (KeyCode::Char('-'), Direction::Down),
-            (KeyCode::Left, Direction::Down),
+            (KeyCode::Char('+'), StepDirection::Up),
+            (KeyCode::Char('='), StepDirection::Up),
+            (KeyCode::Right, StepDirection::Up),
+            (KeyCode::Char('-'), StepDirection::Down),
+            (KeyCode::Left, StepDirection::Down),
         ] {
             assert_eq!(press(&mut keys, code), KeyAction::Step { row: 1, direction });
         }

@@ -7,7 +7,6 @@ mod figures;
 mod input;
 mod keyboard;
 mod keys;
-mod settings;
 mod view;
 
 use std::io::{self, IsTerminal};
@@ -18,6 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use ratatui::crossterm::event::Event;
 use vramp::Error;
+use vramp::panel::{SettingsPanel, SettingsText};
 use vramp::runtime::{Registry, RunOutcome, Stopper, Watch};
 
 use crate::args::RunArgs;
@@ -26,13 +26,13 @@ use crate::failure::CliError;
 use crate::input::CheckedPipeline;
 use crate::interrupt::Interrupts;
 use crate::page;
-use crate::run::{EventLog, Ready, Streams, conclude, own_files};
-use crate::screen::Screen;
+use crate::run::{EventLog, Ready, Streams, conclude, read_to_run};
+use crate::screen::TerminalScreen;
+use crate::windows::{Windows, beside_windows};
 
 use figures::{PlanFacts, RunHistory};
 use keyboard::Keyboard;
 use keys::{KeyAction, Keys};
-use settings::{RunSettings, SettingsText};
 
 /// Interval of updates: short enough to show movement, long enough to read the figures.
 const LOOK: Duration = Duration::from_millis(250);
@@ -42,11 +42,12 @@ const NOTICE: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), CliError> {
     args.flags.refuse_verify("top")?;
-    let written = CheckedPipeline::read_to_run(&args.pipeline, registry, |graph, files| own_files(args, graph, files))?;
-    play(args, &written, registry).map_err(|why| written.place(why))
+    let written = read_to_run(args, registry)?;
+    let ran = beside_windows(&written.graph, registry, |registry, windows| play(args, &written, registry, windows));
+    ran.map_err(|why| written.place(why))
 }
 
-fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Result<(), CliError> {
+fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry, windows: &Windows) -> Result<(), CliError> {
     let graph = &written.graph;
     let streams = Streams::of(graph);
     streams.refuse_shared(args.json)?;
@@ -65,10 +66,11 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     let _serving = control.map(|control| control.serve(&pipeline, |_| ())).transpose()?;
     let (watch, stopper) = (pipeline.watch(), pipeline.stopper());
     interrupts.stop_instead(stopper.clone());
+    windows.attach(&pipeline);
     let setting = PlanFacts::of(pipeline.plan());
-    let settings = RunSettings::of(pipeline.controls(), graph);
+    let settings = SettingsPanel::of(pipeline.controls());
     let mut settings = settings.context("cannot start a thread for changes").map_err(CliError::Failed)?;
-    let screen = Screen::take()?;
+    let screen = TerminalScreen::take()?;
     let running = thread::Builder::new().name("run".to_owned()).spawn(move || pipeline.outcome());
     let running = running.context("cannot start a thread for the run").map_err(CliError::Failed)?;
     let shown = show(
@@ -86,7 +88,7 @@ fn play(args: &RunArgs, written: &CheckedPipeline, registry: &Registry) -> Resul
     if !args.flags.quiet {
         log.print();
     }
-    conclude(args, outcome?, timeline, interrupts.requested()).and(shown)
+    conclude(args, outcome?, (timeline, written.text()), interrupts.requested()).and(shown)
 }
 
 /// The run that the view reads and that keys end.
@@ -99,10 +101,10 @@ struct WatchedRun<'a> {
 
 /// Shows a run until it has ended, then restores the terminal.
 fn show(
-    mut screen: Screen,
+    mut screen: TerminalScreen,
     run: &WatchedRun<'_>,
     setting: &PlanFacts,
-    settings: &mut RunSettings,
+    settings: &mut SettingsPanel,
     log: &EventLog,
 ) -> Result<(), CliError> {
     let broken = |error: io::Error| CliError::Failed(anyhow::Error::new(error).context("the terminal"));

@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::figures::ViewText;
 use super::input::{InputLine, visible};
 use super::keys::{Keys, ViewTable};
-use super::settings::{ChangeStatus, SettingsText};
+use vramp::panel::{ChangeStatus, SettingsText};
 
 /// Width and height of the smallest window in which the view is drawn.
 const LEAST: (u16, u16) = (40, 12);
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::top::figures::RunHistory;
     use crate::top::figures::tests::{setting, snapshot};
-    use crate::top::settings::SettingRow;
+    use vramp::panel::SettingRow;
 
     fn sheet() -> ViewText {
         let mut figures = RunHistory::default();

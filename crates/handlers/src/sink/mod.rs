@@ -29,7 +29,7 @@ pub(crate) fn kinds(videos: &Videos) -> Vec<Kind> {
         Kind::new(&raw::ENTRY, raw::make),
         Kind::new(&terminal::ENTRY, terminal::make),
         through_ffmpeg(videos),
-        Kind::planned(&window::ENTRY),
+        Kind::new(&window::ENTRY, window::make),
     ]
 }
 

@@ -21,6 +21,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const GAP: Duration = Duration::from_secs(2);
 /// A live stream whose times run off from the clock by more is matched with the clock again.
 const DRIFT_NS: i64 = 2_000_000_000;
+/// The least distance of two frames of a live stream, which is a tick of every container or more: an mp4 file with two
+/// frames at the same tick cannot be written.
+const LEAST_NS: i64 = 1_000_000;
 
 /// What to play.
 #[derive(Debug, Clone)]
@@ -140,7 +143,10 @@ impl Playback {
                     drop(bytes);
                     match read {
                         Ok(true) => {
-                            let pts_ns = self.place(pts_ns, call.now().pts_ns);
+                            // The time of a call is that of its beginning. Since then, a stream may have been opened or
+                            // gone for seconds.
+                            let waited = if self.playing.live { begun.elapsed() } else { Duration::ZERO };
+                            let pts_ns = self.place(pts_ns, call.now().pts_ns + waited.as_nanos() as i64);
                             self.report_gap(gone, begun);
                             self.report_errors()?;
                             return Ok(Some((frame, pts_ns)));
@@ -207,7 +213,8 @@ impl Playback {
             offset_ns = now_ns - pts_ns;
             self.offset_ns = Some(offset_ns);
         }
-        let placed_ns = (pts_ns + offset_ns).max(self.last_ns.map_or(i64::MIN, |last_ns| last_ns + 1));
+        let least_ns = if self.playing.live { LEAST_NS } else { 1 };
+        let placed_ns = (pts_ns + offset_ns).max(self.last_ns.map_or(i64::MIN, |last_ns| last_ns + least_ns));
         self.last_ns = Some(placed_ns);
         if self.frames == 0 {
             self.look_at_start();

@@ -21,7 +21,7 @@ pub use value::SettingInput;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use vramp_plan::catalog::{DeclaredSetting, Liveness, Setting};
+use vramp_plan::catalog::{DeclaredSetting, Liveness, Setting, ValueType};
 use vramp_plan::{Graph, Handler, NoPlan, Plan, Profile, RunOptions};
 use vramp_runtime::engine::{AcceptedChange, Changer};
 use vramp_runtime::{Listener, Registry, RunEvent};
@@ -136,6 +136,12 @@ impl Controls {
         self.set_all([(name, value)])
     }
 
+    /// The plan of the graph that runs. Another graph that continues the run has its own plan; changed settings are not
+    /// in it.
+    pub fn plan(&self) -> Plan {
+        Plan::clone(&self.state().replacing.plan)
+    }
+
     /// Changes several settings with the same frame. If any of them is refused, none changes.
     pub fn set_all<N: AsRef<str>, V: Into<SettingInput>>(
         &self,
@@ -186,6 +192,16 @@ impl Controls {
     /// All settings of all handlers, in the order of the pipeline.
     pub fn settings(&self) -> Vec<SettingState> {
         self.state().graph().handlers().iter().flat_map(states).collect()
+    }
+
+    /// The type of a setting, as its handler or its handler's shader declares it.
+    pub(crate) fn type_of(&self, handler: &str, key: &str) -> Option<ValueType> {
+        let state = self.state();
+        let graph = state.graph();
+        let handler = graph.handlers().iter().find(|known| known.name == handler)?;
+        let own = handler.entry.settings.iter().find(|setting| setting.name == key).map(|setting| setting.value);
+        let declared = || handler.declared.iter().flat_map(|shader| &shader.settings);
+        own.or_else(|| declared().find(|setting| setting.name == key).map(|setting| setting.value))
     }
 
     /// Reports an event of the run.

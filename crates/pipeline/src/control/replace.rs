@@ -78,7 +78,7 @@ impl From<Error> for ApplyError {
 #[derive(Clone)]
 pub(crate) struct Replacing {
     builder: Arc<PipelineBuilder>,
-    plan: Arc<Plan>,
+    pub(super) plan: Arc<Plan>,
     run: ReplacedRun,
 }
 

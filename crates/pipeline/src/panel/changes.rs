@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use vramp::Controls;
+use crate::Controls;
 
 /// How long the answer to a change waits for the first frame that has the change.
 const FIRST_FRAME: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ pub(super) struct WantedChange {
 
 /// What the view shows about the latest change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in super::super) enum ChangeStatus {
+pub enum ChangeStatus {
     #[default]
     Nothing,
     /// A change is being made, or was made.

@@ -1,55 +1,60 @@
-//! The settings of the run: what the settings table shows, and the changes that keys make.
+//! The settings of a run as a table that keys change, for views of a run: `vramp top`, and windows.
 //!
-//! The library checks every value, so this module does not. Changes are made on the thread of [`changes`]; the view
+//! [`Controls`] check every value, so this module does not. Changes are made on the thread of `changes`; the view
 //! continues meanwhile and shows the result when it is there.
 
 mod changes;
 mod step;
 
-pub(super) use changes::ChangeStatus;
-pub(super) use step::Direction;
+pub use changes::ChangeStatus;
+pub use step::StepDirection;
 
-use std::collections::BTreeMap;
 use std::io;
 
-use vramp::plan::Graph;
-use vramp::plan::catalog::{Liveness, ValueType};
-use vramp::{Controls, SettingState};
+use vramp_plan::catalog::Liveness;
 
+use crate::{Controls, SettingState};
 use changes::{Changes, WantedChange};
 use step::{Stepped, step, type_of};
 
 /// What the view shows of the settings.
 #[derive(Debug, Default)]
-pub(super) struct SettingsText {
-    pub(super) rows: Vec<SettingRow>,
-    pub(super) status: ChangeStatus,
+pub struct SettingsText {
+    pub rows: Vec<SettingRow>,
+    pub status: ChangeStatus,
 }
 
+/// One setting.
 #[derive(Debug)]
-pub(super) struct SettingRow {
+pub struct SettingRow {
     /// Columns: name, value, liveness, what values are valid.
-    pub(super) cells: [String; 4],
-    pub(super) is_fixed: bool,
+    pub cells: [String; 4],
+    pub is_fixed: bool,
 }
 
 /// The settings of a run, as last read.
-pub(super) struct RunSettings {
+pub struct SettingsPanel {
     controls: Controls,
-    /// The types of the settings at the start of the run, by name.
-    types: BTreeMap<String, ValueType>,
     states: Vec<SettingState>,
     changes: Changes,
+    /// Whether the view can edit a value as text.
+    can_edit: bool,
 }
 
-impl RunSettings {
-    pub(super) fn of(controls: Controls, graph: &Graph) -> io::Result<RunSettings> {
+impl SettingsPanel {
+    pub fn of(controls: Controls) -> io::Result<SettingsPanel> {
         let changes = Changes::of(controls.clone())?;
-        Ok(RunSettings { controls, types: types(graph), states: Vec::new(), changes })
+        Ok(SettingsPanel { controls, states: Vec::new(), changes, can_edit: true })
+    }
+
+    /// The same for a view that only steps values.
+    #[must_use]
+    pub fn without_editing(self) -> SettingsPanel {
+        SettingsPanel { can_edit: false, ..self }
     }
 
     /// Reads all settings again. Rows that keys name are those of the latest text.
-    pub(super) fn text(&mut self) -> SettingsText {
+    pub fn text(&mut self) -> SettingsText {
         // The status first: a row is never older than a status that tells of its change.
         let status = self.changes.status();
         self.states = self.controls.settings();
@@ -57,35 +62,37 @@ impl RunSettings {
     }
 
     /// Whether the status has changed since the latest text.
-    pub(super) fn has_news(&self) -> bool {
+    pub fn has_news(&self) -> bool {
         self.changes.has_news()
     }
 
     /// Changes the setting of a row by one step.
-    pub(super) fn step(&self, row: usize, direction: Direction) {
+    pub fn step(&self, row: usize, direction: StepDirection) {
         let Some(state) = self.states.get(row) else { return };
         if self.refuses(state) {
             return;
         }
         let name = name(state);
         let now = self.latest(&name);
-        let value_type = self.types.get(&name).copied().unwrap_or_else(|| type_of(now.as_deref().unwrap_or_default()));
+        let declared = self.controls.type_of(&state.handler, &state.key);
+        let value_type = declared.unwrap_or_else(|| type_of(now.as_deref().unwrap_or_default()));
         match step(value_type, now.as_deref(), direction) {
             Stepped::To(value) => self.set(name, value),
             Stepped::AtEnd => {
-                let end = if direction == Direction::Up { "largest" } else { "smallest" };
+                let end = if direction == StepDirection::Up { "largest" } else { "smallest" };
                 let words = format!("{name}={} is the {end} value", now.unwrap_or_default());
                 self.changes.report(ChangeStatus::Note(words));
             }
             Stepped::NoStep => {
-                let words = format!("{name} has no steps; Enter edits it");
+                let how = if self.can_edit { "Enter edits it" } else { "`vramp top` and `--control` change it" };
+                let words = format!("{name} has no steps; {how}");
                 self.changes.report(ChangeStatus::Note(words));
             }
         }
     }
 
     /// The name and the value of a row, to edit; `None` if the setting is fixed.
-    pub(super) fn edit(&self, row: usize) -> Option<(String, String)> {
+    pub fn edit(&self, row: usize) -> Option<(String, String)> {
         let state = self.states.get(row)?;
         if self.refuses(state) {
             return None;
@@ -95,7 +102,7 @@ impl RunSettings {
         Some((name, value))
     }
 
-    pub(super) fn set(&self, name: String, value: String) {
+    pub fn set(&self, name: String, value: String) {
         self.changes.want(WantedChange { name, value });
     }
 
@@ -126,46 +133,36 @@ fn row(state: &SettingState) -> SettingRow {
     SettingRow { cells, is_fixed: state.liveness == Liveness::Fixed }
 }
 
-fn types(graph: &Graph) -> BTreeMap<String, ValueType> {
-    let of_handler = |handler: &vramp::plan::Handler| {
-        let own = handler.entry.settings.iter().map(|setting| (setting.name.to_owned(), setting.value));
-        let declared = handler.declared.iter().flat_map(|shader| &shader.settings);
-        let declared = declared.map(|setting| (setting.name.clone(), setting.value));
-        own.chain(declared).map(|(key, value)| (format!("{}.{key}", handler.name), value)).collect::<Vec<_>>()
-    };
-    graph.handlers().iter().flat_map(of_handler).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
 
-    use vramp::Pipeline;
-    use vramp::plan::{RunOptions, Space};
+    use vramp_plan::{RunOptions, Space};
 
     use super::*;
+    use crate::Pipeline;
 
     /// The settings of a pipeline, which is returned too, because settings of a dropped pipeline cannot change.
-    fn settings(pipeline: &str) -> (Pipeline, RunSettings) {
-        let profile = vramp::plan::Profile::shipped("cpu").unwrap();
+    fn settings(pipeline: &str) -> (Pipeline, SettingsPanel) {
+        let profile = vramp_plan::Profile::shipped("cpu").unwrap();
         let builder = Pipeline::parse(pipeline).options(RunOptions::new().only(Space::Cpu)).profile(profile);
         let pipeline = builder.build().unwrap();
-        let settings = RunSettings::of(pipeline.controls(), &builder.check().unwrap()).unwrap();
+        let settings = SettingsPanel::of(pipeline.controls()).unwrap();
         (pipeline, settings)
     }
 
     /// The row of a setting in the current text.
-    fn row_of(settings: &mut RunSettings, name: &str) -> usize {
+    fn row_of(settings: &mut SettingsPanel, name: &str) -> usize {
         settings.text().rows.iter().position(|row| row.cells[0] == name).unwrap()
     }
 
-    fn value_of(settings: &mut RunSettings, name: &str) -> String {
+    fn value_of(settings: &mut SettingsPanel, name: &str) -> String {
         let at = row_of(settings, name);
         settings.text().rows[at].cells[1].clone()
     }
 
     #[track_caller]
-    fn wait_for(settings: &mut RunSettings, words: &str) -> ChangeStatus {
+    fn wait_for(settings: &mut SettingsPanel, words: &str) -> ChangeStatus {
         let begun = Instant::now();
         loop {
             let status = settings.text().status;
@@ -194,16 +191,16 @@ mod tests {
         let (_pipeline, mut settings) = settings("pattern size=64x48 ! blur ! null");
         let row = row_of(&mut settings, "blur0.sigma");
         for _ in 0..3 {
-            settings.step(row, Direction::Up);
+            settings.step(row, StepDirection::Up);
         }
         wait_for(&mut settings, "blur0.sigma=2.6 from the next frame");
         assert_eq!(value_of(&mut settings, "blur0.sigma"), "2.6");
         settings.set("blur0.sigma".to_owned(), "100".to_owned());
         wait_for(&mut settings, "blur0.sigma=100 from");
-        settings.step(row, Direction::Up);
+        settings.step(row, StepDirection::Up);
         wait_for(&mut settings, "blur0.sigma=100 is the largest value");
         let row = row_of(&mut settings, "pattern0.color");
-        settings.step(row, Direction::Up);
+        settings.step(row, StepDirection::Up);
         wait_for(&mut settings, "pattern0.color has no steps; Enter edits it");
     }
 
@@ -215,13 +212,13 @@ mod tests {
         let status = wait_for(&mut settings, "pattern0.size is read when the pipeline starts");
         assert!(matches!(status, ChangeStatus::Refused(_)));
         settings.changes.report(ChangeStatus::Nothing);
-        settings.step(row, Direction::Down);
+        settings.step(row, StepDirection::Down);
         wait_for(&mut settings, "pattern0.size is read when the pipeline starts");
         let row = row_of(&mut settings, "blur0.sigma");
         assert_eq!(settings.edit(row), Some(("blur0.sigma".to_owned(), "2".to_owned())));
         settings.set("blur0.sigma".to_owned(), "many".to_owned());
         wait_for(&mut settings, "`many` is not a valid sigma; expected a number from 0.01 to 100");
         assert_eq!(value_of(&mut settings, "blur0.sigma"), "2");
-        assert_eq!((settings.edit(999), settings.step(999, Direction::Up)), (None, ()), "a row that is gone");
+        assert_eq!((settings.edit(999), settings.step(999, StepDirection::Up)), (None, ()), "a row that is gone");
     }
 }

@@ -4,10 +4,10 @@
 //! step of a number depends on its range and value, and is 1, 2 or 5 times a power of ten, so that values stay short.
 //! A step never leaves the range of the setting.
 
-use vramp::plan::catalog::ValueType;
+use vramp_plan::catalog::ValueType;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Direction {
+pub enum StepDirection {
     Up,
     Down,
 }
@@ -28,20 +28,20 @@ const NARROW: f64 = 10.0;
 const PARTS: f64 = 20.0;
 
 /// Steps a value. A setting without a value steps to the number nearest to 0, or to the first or last word.
-pub(super) fn step(value_type: ValueType, value: Option<&str>, direction: Direction) -> Stepped {
+pub(super) fn step(value_type: ValueType, value: Option<&str>, direction: StepDirection) -> Stepped {
     match value_type {
         ValueType::Int { min, max } => whole(value, direction, min, max, |n| match direction {
-            Direction::Up => n.saturating_add(1),
-            Direction::Down => n.saturating_sub(1),
+            StepDirection::Up => n.saturating_add(1),
+            StepDirection::Down => n.saturating_sub(1),
         }),
         ValueType::Odd { max, zero } => {
             let (least, most) = (i64::from(!zero), if max % 2 == 0 { max - 1 } else { max });
             // 0 means automatic, and its neighbour is 1.
             whole(value, direction, least, most, |n| match (direction, n) {
-                (Direction::Up, ..1) => 1,
-                (Direction::Up, n) => n.saturating_add(2),
-                (Direction::Down, ..2) => 0,
-                (Direction::Down, n) => n - 2,
+                (StepDirection::Up, ..1) => 1,
+                (StepDirection::Up, n) => n.saturating_add(2),
+                (StepDirection::Down, ..2) => 0,
+                (StepDirection::Down, n) => n - 2,
             })
         }
         ValueType::Number { min, max } => number(value, direction, min, max),
@@ -55,8 +55,8 @@ pub(super) fn step(value_type: ValueType, value: Option<&str>, direction: Direct
     }
 }
 
-/// The type of a setting whose declaration is not known, as far as its value tells. A saved shader can declare new
-/// settings during a run; the library checks their ranges.
+/// The type of a setting whose declaration is not known, as far as its value tells. [`Controls`](crate::Controls) check
+/// the range.
 pub(super) fn type_of(value: &str) -> ValueType {
     if value.parse::<i64>().is_ok() {
         return ValueType::Int { min: i64::MIN, max: i64::MAX };
@@ -65,13 +65,13 @@ pub(super) fn type_of(value: &str) -> ValueType {
     if any.read(value).is_some() { any } else { ValueType::Text }
 }
 
-fn whole(value: Option<&str>, direction: Direction, min: i64, max: i64, next: impl Fn(i64) -> i64) -> Stepped {
+fn whole(value: Option<&str>, direction: StepDirection, min: i64, max: i64, next: impl Fn(i64) -> i64) -> Stepped {
     let Some(text) = value else { return Stepped::To(0.clamp(min, max).to_string()) };
     let Ok(now) = text.parse::<i64>() else { return Stepped::NoStep };
     moved(now, next(now).clamp(min, max), direction)
 }
 
-fn number(value: Option<&str>, direction: Direction, min: f64, max: f64) -> Stepped {
+fn number(value: Option<&str>, direction: StepDirection, min: f64, max: f64) -> Stepped {
     let Some(text) = value else { return Stepped::To(0.0_f64.clamp(min, max).to_string()) };
     let Some(now) = text.parse().ok().filter(|n: &f64| n.is_finite()) else { return Stepped::NoStep };
     let size = step_size(now, min, max);
@@ -79,16 +79,16 @@ fn number(value: Option<&str>, direction: Direction, min: f64, max: f64) -> Step
     // multiple that is not exact in binary, such as 0.3, from being taken for a value below it.
     let multiple = now / size;
     let next = match direction {
-        Direction::Up => (multiple + 1e-6).floor() + 1.0,
-        Direction::Down => (multiple - 1e-6).ceil() - 1.0,
+        StepDirection::Up => (multiple + 1e-6).floor() + 1.0,
+        StepDirection::Down => (multiple - 1e-6).ceil() - 1.0,
     };
     moved(now, rounded(next * size, size).clamp(min, max), direction)
 }
 
-fn moved<T: PartialOrd + ToString + Copy>(now: T, next: T, direction: Direction) -> Stepped {
+fn moved<T: PartialOrd + ToString + Copy>(now: T, next: T, direction: StepDirection) -> Stepped {
     let goes_on = match direction {
-        Direction::Up => next > now,
-        Direction::Down => next < now,
+        StepDirection::Up => next > now,
+        StepDirection::Down => next < now,
     };
     if goes_on { Stepped::To(next.to_string()) } else { Stepped::AtEnd }
 }
@@ -117,27 +117,27 @@ fn rounded(number: f64, step: f64) -> f64 {
     short + 0.0
 }
 
-fn word(words: &[&str], value: Option<&str>, direction: Direction) -> Stepped {
+fn word(words: &[&str], value: Option<&str>, direction: StepDirection) -> Stepped {
     let Some(last) = words.len().checked_sub(1) else { return Stepped::NoStep };
     let at = value.and_then(|value| words.iter().position(|word| *word == value));
     let next = match (direction, at) {
-        (Direction::Up, None) => 0,
-        (Direction::Up, Some(at)) => (at + 1) % words.len(),
-        (Direction::Down, None | Some(0)) => last,
-        (Direction::Down, Some(at)) => at - 1,
+        (StepDirection::Up, None) => 0,
+        (StepDirection::Up, Some(at)) => (at + 1) % words.len(),
+        (StepDirection::Down, None | Some(0)) => last,
+        (StepDirection::Down, Some(at)) => at - 1,
     };
     if at == Some(next) { Stepped::AtEnd } else { Stepped::To(words[next].to_owned()) }
 }
 
 #[cfg(test)]
 mod tests {
-    use vramp::plan::catalog::PathUse;
+    use vramp_plan::catalog::PathUse;
 
     use super::*;
-    use Direction::{Down, Up};
+    use StepDirection::{Down, Up};
 
     /// The values of some steps, beginning after `value`.
-    fn steps(value_type: ValueType, value: &str, direction: Direction, count: usize) -> Vec<String> {
+    fn steps(value_type: ValueType, value: &str, direction: StepDirection, count: usize) -> Vec<String> {
         let mut values = Vec::new();
         let mut now = value.to_owned();
         for _ in 0..count {

@@ -1,0 +1,3 @@
+//! The integration tests of vramp-report, as one binary.
+
+mod layout;

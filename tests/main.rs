@@ -28,6 +28,7 @@ mod random;
 mod readme;
 mod recovery;
 mod replace_graph;
+mod report;
 mod running;
 mod services;
 mod shipped;

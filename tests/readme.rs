@@ -4,10 +4,14 @@
 mod own_frames;
 #[path = "../examples/readme/own_handler.rs"]
 mod own_handler;
+#[path = "../examples/readme/report.rs"]
+mod report;
 #[path = "../examples/readme/stepping.rs"]
 mod stepping;
 #[path = "../examples/readme/tensors.rs"]
 mod tensors;
+#[path = "../examples/readme/window.rs"]
+mod window;
 
 const README: &str = include_str!("../README.md");
 
@@ -55,4 +59,17 @@ fn tensors_are_made_computed_and_read() {
 fn a_loop_of_ones_own_steps_a_pipeline() {
     is_shown(include_str!("../examples/readme/stepping.rs"));
     stepping::main().expect("it runs");
+}
+
+#[test]
+fn a_run_becomes_a_page() {
+    is_shown_in(include_str!("../docs/report.md"), include_str!("../examples/readme/report.rs"));
+    report::main().expect("it runs");
+}
+
+#[test]
+fn a_window_of_ones_own_program_has_the_main_thread() {
+    is_shown_in(include_str!("../docs/window.md"), include_str!("../examples/readme/window.rs"));
+    // Tests do not have the main thread, so the example is only compiled here. crates/cli tests windows.
+    let _: fn() -> Result<(), Box<dyn std::error::Error>> = window::main;
 }

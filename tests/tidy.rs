@@ -14,8 +14,8 @@ const SAY_NOTHING: &[&str] = &["utils", "util", "common", "types", "base", "core
 
 type Rule = fn(&str, &str) -> Vec<String>;
 
-/// The files that may count allocations as foreign (made by a driver or codec), the number of such calls in each file,
-/// and what makes the allocations.
+/// The files that may count allocations as foreign (made by a driver, codec or window system), the number of such calls
+/// in each file, and what makes the allocations.
 const FOREIGN: &[(&str, usize, &str)] = &[
     (
         "crates/runtime/src/device/lane_player.rs",
@@ -25,6 +25,7 @@ const FOREIGN: &[(&str, usize, &str)] = &[
     ("crates/handlers/src/picture_file.rs", 7, "image decoders, and the check that they can get memory"),
     ("crates/handlers/src/sink/jpeg.rs", 1, "the JPEG encoder"),
     ("crates/handlers/src/sink/png.rs", 1, "the PNG encoder"),
+    ("crates/window/src/screen.rs", 1, "winit: the queue of its event loop"),
 ];
 
 // ---- the files that a rule is about
@@ -151,7 +152,7 @@ fn allowed_without_reason(path: &str, text: &str) -> Vec<String> {
     lines.map(|line| format!("{path}:{line}: an `allow` without `reason = \"...\"`")).collect()
 }
 
-/// Only calls into drivers and codecs are counted as foreign.
+/// Only calls into drivers, codecs and window systems are counted as foreign.
 fn foreign_calls(path: &str, text: &str) -> Vec<String> {
     let found = outside_tests(&code(text)).matches("foreign(||").count();
     let listed = FOREIGN.iter().find(|(file, ..)| *file == path).map_or(0, |(_, count, _)| *count);
@@ -181,14 +182,19 @@ fn twins(paths: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for path in paths {
         let Some(stem) = path.strip_suffix(".wgsl") else { continue };
-        if ["examples/shaders/", "tests/hostile_shaders/"].iter().any(|folder| path.starts_with(folder)) {
+        if ["examples/shaders/", "docs/cookbook/", "tests/hostile_shaders/"]
+            .iter()
+            .any(|folder| path.starts_with(folder))
+        {
             continue;
         }
-        // The twin of a tensor kernel is a loop in `host`. The Rust file that uses the kernel is beside its shader.
-        let in_tensor = path.strip_prefix("crates/tensor/src/").is_some();
-        if !path.starts_with("crates/kernels/src/") && !in_tensor {
+        // The twin of a tensor kernel is a loop in `host`. What draws onto a screen has no twin. The Rust file that uses
+        // such a shader is beside it.
+        let uses = ["crates/tensor/src/", "crates/gpu/src/present/"];
+        let in_use = uses.iter().any(|folder| path.starts_with(folder));
+        if !path.starts_with("crates/kernels/src/") && !in_use {
             found.push(format!("{path}: shaders live in crates/kernels/src, beside their twins"));
-        } else if in_tensor {
+        } else if in_use {
             let folder = stem.rsplit_once('/').map_or("", |(folder, _)| folder);
             let beside = [format!("{stem}.rs"), format!("{folder}/mod.rs")];
             if !beside.iter().any(|file| known.contains(file.as_str())) {

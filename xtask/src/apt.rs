@@ -39,6 +39,11 @@ const NEEDED: &[Needed] = &[
         why: "it decodes and encodes the videos of tests, and makes them",
     },
     Needed {
+        what: What::Program("chromium"),
+        package: "chromium",
+        why: "it opens the pages of reports, on a screen as wide as a desk and as a phone",
+    },
+    Needed {
         what: What::LinuxProgram("valgrind"),
         package: "valgrind",
         why: "its tool callgrind counts the instructions of key paths",
@@ -52,6 +57,32 @@ const NEEDED: &[Needed] = &[
         what: What::File("lvp_icd", &["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"]),
         package: "mesa-vulkan-drivers",
         why: "tests on the GPU need a device, and this driver computes on the CPU",
+    },
+    Needed {
+        what: What::LinuxProgram("Xvfb"),
+        package: "xvfb",
+        why: "tests of windows open them on this virtual screen",
+    },
+    Needed {
+        what: What::LinuxProgram("openbox"),
+        package: "openbox",
+        why: "it closes windows and covers the screen with them, as a user's window manager does",
+    },
+    Needed {
+        what: What::LinuxProgram("xdotool"),
+        package: "xdotool",
+        why: "it presses keys in windows and resizes them",
+    },
+    Needed { what: What::LinuxProgram("xwd"), package: "x11-apps", why: "it reads the pixels of windows" },
+    Needed {
+        what: What::LinuxProgram("xprop"),
+        package: "x11-utils",
+        why: "it tells when the window manager is ready",
+    },
+    Needed {
+        what: What::File("libxkbcommon-x11.so.0", &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"]),
+        package: "libxkbcommon-x11-0",
+        why: "windows read the keyboard with this library",
     },
 ];
 

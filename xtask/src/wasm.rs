@@ -19,6 +19,7 @@ const LIBRARIES: &[&str] = &[
     "vramp-gpu",
     "vramp-tensor",
     "vramp-runtime",
+    "vramp-report",
     "vramp-handlers",
     "vramp-pipeline",
     "vramp",

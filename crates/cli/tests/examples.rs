@@ -28,10 +28,10 @@ fn with_files(name: &str) -> PathBuf {
     dir
 }
 
-/// Whether the example runs here: that of `terminal` needs a terminal and is in `top.rs`, those of `app` need a program,
-/// and that of `camera` needs a camera.
+/// Whether the example runs here: that of `terminal` needs a terminal and is in `top.rs`, that of `window` needs a display
+/// and is in `window.rs`, those of `app` need a program, and that of `camera` needs a camera.
 fn runs(entry: &Entry) -> bool {
-    vramp::registry().runs(entry) && !["terminal", "app", "camera"].contains(&entry.name)
+    vramp::registry().runs(entry) && !["terminal", "window", "app", "camera"].contains(&entry.name)
 }
 
 fn run(dir: &Path, entry: &Entry, side: &str) {

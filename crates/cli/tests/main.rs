@@ -3,6 +3,7 @@
 //! `cargo test -p vramp-cli --test integration run::` runs one file.
 
 // Shared by several files.
+mod desktop;
 mod program;
 #[cfg(unix)]
 mod terminal;
@@ -11,6 +12,8 @@ mod bench;
 mod calibrate;
 #[cfg(unix)]
 mod control;
+#[cfg(unix)]
+mod cookbook;
 mod demo;
 mod devices;
 mod doctor;
@@ -26,6 +29,7 @@ mod memory;
 mod messages;
 mod plan;
 mod recovery;
+mod report;
 mod residency;
 mod run;
 mod run_verify;
@@ -34,3 +38,5 @@ mod top;
 mod trace;
 mod video;
 mod wgsl;
+#[cfg(target_os = "linux")]
+mod window;

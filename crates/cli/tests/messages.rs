@@ -143,7 +143,7 @@ fn advice_is_given_once_and_only_if_it_can_be_taken() {
     let run = ends_with(0, plan(&pipeline, &["--gpu"]));
     assert_eq!(run.err.matches("transfer of").count(), 2, "{}", run.err);
     assert_eq!(run.err.matches("dropping --gpu would save").count(), 1, "{}", run.err);
-    let run = ends_with(0, vramp(&["run", &pipeline, "--gpu", "-v"]));
+    let run = ends_with(0, vramp_in(&dir, &["run", &pipeline, "--gpu", "-v"]));
     assert_eq!(run.err.matches("transfer of").count(), 2, "{}", run.err);
 }
 

@@ -133,7 +133,6 @@ fn what_a_run_refuses_is_refused_with_the_same_words() {
         (2, &["pattern ! blru ! null"]),
         (2, &[CHAIN, "--frames", "0"]),
         (2, &[CHAIN, "--place", "unknown=cpu"]),
-        (3, &["pattern size=64x48 ! window"]),
         (3, &["pattern ! upload ! blur ! null", "--cpu"]),
         (3, &[png, "--place", "png0=gpu"]),
         (3, &[both, "--strict", "--place", "a=cpu", "--place", "blur0=gpu"]),

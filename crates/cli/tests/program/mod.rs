@@ -19,6 +19,8 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
     command.env("XDG_CACHE_HOME", cache());
+    // Tests open no windows on the screen of a developer.
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
     command
 }
 

@@ -1,25 +1,31 @@
 //! Live streams that break and come back, and a camera.
 
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::program::{command, dir, ends_with, json, vramp_in};
 
 use super::rtsp::RtspServer;
-use super::{Killed, wait_until};
+use super::{Killed, times, wait_until};
 
 const PICTURES: &str = "-re -f lavfi -i testsrc2=s=160x120:r=15 -c:v libx264 -preset ultrafast -tune zerolatency -g 8";
 
 /// The program, and what it has printed on standard error so far.
-struct Watched {
+pub(crate) struct Watched {
     child: Child,
     err: std::sync::Arc<std::sync::Mutex<String>>,
 }
 
 impl Watched {
     fn start(dir: &Path, args: &[&str]) -> Watched {
-        let mut child = command(args).current_dir(dir).spawn().unwrap();
+        let mut command = command(args);
+        command.current_dir(dir);
+        Watched::spawn(command)
+    }
+
+    pub(crate) fn spawn(mut command: Command) -> Watched {
+        let mut child = command.spawn().unwrap();
         let err = std::sync::Arc::<std::sync::Mutex<String>>::default();
         let (own, mut from) = (std::sync::Arc::clone(&err), child.stderr.take().unwrap());
         std::thread::spawn(move || {
@@ -31,11 +37,11 @@ impl Watched {
         Watched { child, err }
     }
 
-    fn err(&self) -> String {
+    pub(crate) fn err(&self) -> String {
         self.err.lock().unwrap().clone()
     }
 
-    fn wait_for(&self, words: &str) {
+    pub(crate) fn wait_for(&self, words: &str) {
         let begun = std::time::Instant::now();
         while !self.err().contains(words) {
             assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain for `{words}`:\n{}", self.err());
@@ -44,7 +50,7 @@ impl Watched {
     }
 
     /// Waits for a line of progress with frames, from this position of the output on.
-    fn wait_for_frames(&self, from: usize) {
+    pub(crate) fn wait_for_frames(&self, from: usize) {
         wait_until("frames arrive", || {
             let has_frames =
                 |line: &str| line.contains(" fps") && !line.contains(" 0 frames") && !line.contains(" 0.0 fps");
@@ -53,7 +59,7 @@ impl Watched {
     }
 
     /// Ends the run as Ctrl-C does.
-    fn interrupt(mut self) -> (Option<i32>, String) {
+    pub(crate) fn interrupt(mut self) -> (Option<i32>, String) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         let code = self.child.wait().unwrap().code();
@@ -72,10 +78,11 @@ fn free_port() -> u16 {
     std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Cuts a stream and restores it: the run continues and tells how long the stream was gone.
+/// Cuts a stream and restores it: the run continues, tells how long the stream was gone, and records both parts with
+/// the gap between them.
 fn survives_a_cut(dir: &Path, address: &str, mut send: impl FnMut() -> Killed) {
     let sender = send();
-    let run = format!("video {address} timeout=3 ! null");
+    let run = format!("video {address} timeout=3 ! video cut.mp4");
     let watched = Watched::start(dir, &["run", &run, "--cpu"]);
     watched.wait_for_frames(0);
     drop(sender);
@@ -86,6 +93,10 @@ fn survives_a_cut(dir: &Path, address: &str, mut send: impl FnMut() -> Killed) {
     let (code, err) = watched.interrupt();
     assert_eq!(code, Some(130), "{err}");
     drop(sender);
+    let times = times(dir, "cut.mp4");
+    let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 1.0).collect();
+    assert!(gaps.len() == 1 && gaps[0] > 3.0, "one gap: {times:?}");
+    assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
 }
 
 #[test]

@@ -4,9 +4,9 @@
 
 mod endings;
 mod fidelity;
-mod live;
+pub(crate) mod live;
 mod messages;
-mod rtsp;
+pub(crate) mod rtsp;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ fn make(dir: &Path, options: &str, name: &str) {
 }
 
 /// What ffprobe prints about a file, line by line.
-fn probe(dir: &Path, options: &str, name: &str) -> Vec<String> {
+pub(crate) fn probe(dir: &Path, options: &str, name: &str) -> Vec<String> {
     let told = Command::new("ffprobe")
         .args(["-v", "error", "-of", "csv=p=0"])
         .args(options.split_whitespace())
@@ -39,24 +39,24 @@ fn probe(dir: &Path, options: &str, name: &str) -> Vec<String> {
 }
 
 /// The times of all frames of the video in seconds.
-fn times(dir: &Path, name: &str) -> Vec<f64> {
+pub(crate) fn times(dir: &Path, name: &str) -> Vec<f64> {
     let lines = probe(dir, "-select_streams v:0 -show_entries frame=best_effort_timestamp_time", name);
     lines.iter().map(|line| line.parse().unwrap()).collect()
 }
 
 /// The first and the last time of the sound, with the time of a packet.
-fn sound(dir: &Path, name: &str) -> (f64, f64) {
+pub(crate) fn sound(dir: &Path, name: &str) -> (f64, f64) {
     let lines = probe(dir, "-select_streams a:0 -show_entries packet=pts_time", name);
     let at = |line: Option<&String>| line.unwrap().split(',').next().unwrap().parse::<f64>().unwrap();
     (at(lines.first()), at(lines.last()))
 }
 
 /// A process that is killed at the end of a test.
-struct Killed(Child);
+pub(crate) struct Killed(Child);
 
 impl Killed {
     /// ffmpeg with these options, which sends something.
-    fn ffmpeg(dir: &Path, options: &str) -> Killed {
+    pub(crate) fn ffmpeg(dir: &Path, options: &str) -> Killed {
         let child = Command::new("ffmpeg")
             .args(["-nostdin", "-v", "error", "-y"])
             .args(options.split_whitespace())
@@ -76,7 +76,7 @@ impl Drop for Killed {
     }
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain: {what}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Killed;
 
-pub(super) struct RtspServer {
+pub(crate) struct RtspServer {
     dir: PathBuf,
     port: u16,
     /// The port to which ffmpeg sends.
@@ -17,7 +17,7 @@ pub(super) struct RtspServer {
 }
 
 impl RtspServer {
-    pub(super) fn start(dir: &Path) -> RtspServer {
+    pub(crate) fn start(dir: &Path) -> RtspServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let server = RtspServer {
@@ -46,18 +46,23 @@ impl RtspServer {
         server
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("rtsp://127.0.0.1:{}/live", self.port)
     }
 
-    /// Starts sending. Connections from before are closed, as by a server that is started anew.
-    pub(super) fn send(&self) -> Killed {
+    pub(crate) fn send(&self) -> Killed {
+        self.send_from("-f lavfi -i testsrc2=s=160x120:r=15")
+    }
+
+    /// Starts sending what these options of ffmpeg read. Connections from before are closed, as by a server that is
+    /// started anew.
+    pub(crate) fn send_from(&self, input: &str) -> Killed {
         self.clients.lock().unwrap().clear();
         let sdp = self.dir.join("live.sdp");
         let _ = std::fs::remove_file(&sdp);
         let options = format!(
-            "-re -f lavfi -i testsrc2=s=160x120:r=15 -c:v libx264 -preset ultrafast -tune zerolatency -g 8 -sdp_file \
-             live.sdp -f rtp rtp://127.0.0.1:{}?pkt_size=1200",
+            "-re {input} -c:v libx264 -preset ultrafast -tune zerolatency -g 8 -sdp_file live.sdp -f rtp \
+             rtp://127.0.0.1:{}?pkt_size=1200",
             self.packets
         );
         let sender = Killed::ffmpeg(&self.dir, &options);

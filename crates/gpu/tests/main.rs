@@ -8,6 +8,7 @@ mod room;
 mod adopted;
 mod loss;
 mod one_place;
+mod opening;
 mod parts;
 mod pixels;
 mod pool_laws;

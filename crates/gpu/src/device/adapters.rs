@@ -172,15 +172,47 @@ impl fmt::Display for Adapter {
     }
 }
 
-/// All adapters of these backends, best first, with wgpu's handles.
-pub(super) async fn list(backends: &[Backend]) -> Vec<(Adapter, wgpu::Adapter)> {
-    list_with_instance(backends).await.map(|(_, found)| found).unwrap_or_default()
+/// The adapters of some backends, best first, with wgpu's handles.
+pub(super) struct FoundAdapters {
+    pub(super) instance: wgpu::Instance,
+    pub(super) adapters: Vec<(Adapter, wgpu::Adapter)>,
 }
 
-/// As `list`, with the instance that the adapters belong to; `None` if no backend is enabled.
-pub(super) async fn list_with_instance(
-    backends: &[Backend],
-) -> Option<(wgpu::Instance, Vec<(Adapter, wgpu::Adapter)>)> {
+/// OpenGL adapters of one instance share one context, which wgpu makes current when it lists or drops an adapter. A
+/// context that is current in another thread makes wgpu panic, so adapters are listed and dropped under this lock.
+#[cfg(not(target_arch = "wasm32"))]
+static LISTING: Mutex<()> = Mutex::new(());
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for FoundAdapters {
+    fn drop(&mut self) {
+        let _one = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
+        self.adapters.clear();
+    }
+}
+
+/// Lists the adapters of these backends; `None` if no backend is enabled.
+pub(super) async fn list(backends: &[Backend]) -> Option<FoundAdapters> {
+    let wanted = descriptor(backends)?;
+    let enabled = wanted.backends;
+    Some(adapters_of(shared_instance(wanted), enabled, backends).await)
+}
+
+/// An adapter to open. An OpenGL device shares its context with no other device, so its adapter comes from an instance
+/// of its own; other adapters are returned as they were found.
+pub(super) async fn to_open(found: &FoundAdapters, index: usize) -> Option<(wgpu::Instance, wgpu::Adapter)> {
+    let (facts, adapter) = &found.adapters[index];
+    if facts.backend != Backend::Gles {
+        return Some((found.instance.clone(), adapter.clone()));
+    }
+    let wanted = descriptor(&[Backend::Gles])?;
+    let enabled = wanted.backends;
+    let own = adapters_of(wgpu::Instance::new(wanted), enabled, &[Backend::Gles]).await;
+    let same = own.adapters.iter().find(|(again, _)| again.name == facts.name)?;
+    Some((own.instance.clone(), same.1.clone()))
+}
+
+fn descriptor(backends: &[Backend]) -> Option<wgpu::InstanceDescriptor> {
     let flags = backends.iter().fold(wgpu::Backends::empty(), |flags, backend| flags | backend.flag());
     let enabled = wgpu::Instance::enabled_backend_features() & flags;
     if enabled.is_empty() {
@@ -193,16 +225,25 @@ pub(super) async fn list_with_instance(
     // down. wgpu's own checks stay on.
     wanted.flags = wgpu::InstanceFlags::empty();
     wanted.backend_options.noop.enable = backends.contains(&Backend::Noop);
-    let instance = instance(wanted);
-    let found = instance.enumerate_adapters(enabled).await;
-    let mut found: Vec<_> = found.into_iter().map(|adapter| (facts(&adapter), adapter)).collect();
+    Some(wanted)
+}
+
+async fn adapters_of(instance: wgpu::Instance, enabled: wgpu::Backends, backends: &[Backend]) -> FoundAdapters {
+    #[cfg(not(target_arch = "wasm32"))]
+    let adapters = {
+        let _one = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
+        crate::calls::now(instance.enumerate_adapters(enabled))
+    };
+    #[cfg(target_arch = "wasm32")]
+    let adapters = instance.enumerate_adapters(enabled).await;
+    let mut adapters: Vec<_> = adapters.into_iter().map(|adapter| (facts(&adapter), adapter)).collect();
     // Several backends may list the same hardware, so adapters of one kind are in the caller's order of backends.
     let rank = |backend| backends.iter().position(|named| *named == backend);
-    found.sort_by_key(|(facts, _)| (facts.kind, rank(facts.backend)));
-    for (index, (facts, _)) in found.iter_mut().enumerate() {
+    adapters.sort_by_key(|(facts, _)| (facts.kind, rank(facts.backend)));
+    for (index, (facts, _)) in adapters.iter_mut().enumerate() {
         facts.index = index;
     }
-    Some((instance, found))
+    FoundAdapters { instance, adapters }
 }
 
 /// The instance for these backends, which lives as long as the program.
@@ -211,7 +252,7 @@ pub(super) async fn list_with_instance(
 /// when the main thread called a function at an address that was no longer mapped; the drivers of Vulkan were unloaded by
 /// then. That these belong together is inferred, not proven.
 #[cfg(not(target_arch = "wasm32"))]
-fn instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
+fn shared_instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
     static KEPT: Mutex<Vec<((wgpu::Backends, bool), wgpu::Instance)>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     // Only the backends and the display differ from descriptor to descriptor: the noop backend is enabled if it is among
@@ -226,7 +267,7 @@ fn instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
 }
 
 #[cfg(target_arch = "wasm32")]
-fn instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
+fn shared_instance(wanted: wgpu::InstanceDescriptor) -> wgpu::Instance {
     wgpu::Instance::new(wanted)
 }
 

@@ -203,7 +203,8 @@ impl Choice {
 
     /// Like `list`, for callers that must not block.
     pub async fn list_async(&self) -> Vec<Adapter> {
-        adapters::list(&self.backends).await.into_iter().map(|(facts, _)| facts).collect()
+        let found = adapters::list(&self.backends).await;
+        found.iter().flat_map(|found| &found.adapters).map(|(facts, _)| facts.clone()).collect()
     }
 
     /// The adapter that this choice would open. `all` are the adapters of a machine as [`Choice::default`] lists them.
@@ -232,13 +233,14 @@ impl Choice {
     /// Like `open`, for callers that must not block.
     pub async fn open_async(&self) -> Result<Device, OpenError> {
         let none = || OpenError::NoAdapter { backends: join(&self.backends) };
-        let (instance, found) = adapters::list_with_instance(&self.backends).await.ok_or_else(none)?;
-        if found.is_empty() {
+        let found = adapters::list(&self.backends).await.ok_or_else(none)?;
+        if found.adapters.is_empty() {
             return Err(none());
         }
-        let facts: Vec<Adapter> = found.iter().map(|(facts, _)| facts.clone()).collect();
+        let facts: Vec<Adapter> = found.adapters.iter().map(|(facts, _)| facts.clone()).collect();
         let chosen = self.pick(&facts)?;
-        let (facts, adapter) = &found[chosen.adapter.index];
+        let facts = &facts[chosen.adapter.index];
+        let (instance, adapter) = adapters::to_open(&found, facts.index).await.ok_or_else(none)?;
         let limits = self.limits_for(facts, &adapter.limits())?;
         let maps_directly = self.direct_mapping && shares_memory(facts) && facts.has_mappable_buffers;
         let mut features = self.stamps.features(adapter.features());
@@ -256,7 +258,7 @@ impl Choice {
             problem: problem.to_string(),
         };
         let (device, queue) = adapter.request_device(&wanted).await.map_err(refused)?;
-        let origin = (instance, adapter.clone());
+        let origin = (instance, adapter);
         Ok(Device::opened(chosen, DeviceLimits::of(&limits), maps_directly, self.rules, origin, device, queue))
     }
 

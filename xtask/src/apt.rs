@@ -66,12 +66,17 @@ const NEEDED: &[Needed] = &[
     Needed {
         what: What::LinuxProgram("openbox"),
         package: "openbox",
-        why: "it closes windows and covers the screen with them, as a user's window manager does",
+        why: "it focuses windows and covers the screen with them, as a user's window manager does",
     },
     Needed {
         what: What::LinuxProgram("xdotool"),
         package: "xdotool",
         why: "it presses keys in windows and resizes them",
+    },
+    Needed {
+        what: What::LinuxProgram("wmctrl"),
+        package: "wmctrl",
+        why: "it closes windows as their close button does",
     },
     Needed { what: What::LinuxProgram("xwd"), package: "x11-apps", why: "it reads the pixels of windows" },
     Needed {

@@ -65,8 +65,6 @@ impl Desktop {
     /// The window with this title, when it is there.
     pub(crate) fn window(&self, title: &str) -> Window<'_> {
         let id = eventually(&format!("a window `{title}`"), || self.find(title));
-        // Focused, so that keys reach it.
-        self.tool("xdotool", &["windowfocus", "--sync", &id]);
         Window { desktop: self, id }
     }
 
@@ -130,8 +128,24 @@ impl std::fmt::Debug for Shot {
 
 impl Window<'_> {
     pub(crate) fn key(&self, key: &str) {
-        self.desktop.tool("xdotool", &["windowfocus", "--sync", &self.id]);
+        self.focus();
         self.desktop.tool("xdotool", &["key", "--clearmodifiers", key]).expect("keys can be typed");
+    }
+
+    /// Makes the window manager give the window the focus, unless the window has it.
+    ///
+    /// Setting the focus without the window manager makes it move the focus meanwhile, and keys are lost.
+    fn focus(&self) {
+        let is_named = |question: &str| {
+            self.desktop.tool("xdotool", &[question]).is_some_and(|answer| answer.trim() == self.id)
+        };
+        eventually("the focus", || {
+            let has_it = is_named("getactivewindow") && is_named("getwindowfocus");
+            if !has_it {
+                self.desktop.tool("xdotool", &["windowactivate", &self.id]);
+            }
+            has_it.then_some(())
+        });
     }
 
     pub(crate) fn title(&self) -> String {
@@ -161,9 +175,9 @@ impl Window<'_> {
         self.wait_for_size((width, height));
     }
 
-    /// What the close button does.
+    /// What the close button does: the window manager asks the program to close the window.
     pub(crate) fn close(&self) {
-        self.key("alt+F4");
+        self.desktop.tool("wmctrl", &["-i", "-c", &self.id]).expect("the window is there");
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -211,9 +225,24 @@ pub(crate) fn eventually<R>(what: &str, mut ask: impl FnMut() -> Option<R>) -> R
     }
 }
 
-/// Waits for the end of the program, and returns what it printed.
+/// Waits for the end of the program, and returns what it printed. A program that does not end is killed.
+#[track_caller]
 pub(crate) fn ended(child: Child) -> Run {
-    let output = child.wait_with_output().unwrap();
+    let id = child.id();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        let output = child.wait_with_output().unwrap();
+        // A program that was killed is not waited for here.
+        let _ = sender.send(());
+        output
+    });
+    let has_ended = receiver.recv_timeout(PATIENCE).is_ok();
+    if !has_ended {
+        Command::new("kill").args(["-9", &id.to_string()]).status().unwrap();
+    }
+    let output = waiter.join().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Run { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    let run = Run { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) };
+    assert!(has_ended, "the program did not end within {} s\n{}", PATIENCE.as_secs(), run.err);
+    run
 }

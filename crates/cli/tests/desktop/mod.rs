@@ -136,9 +136,8 @@ impl Window<'_> {
     ///
     /// Setting the focus without the window manager makes it move the focus meanwhile, and keys are lost.
     fn focus(&self) {
-        let is_named = |question: &str| {
-            self.desktop.tool("xdotool", &[question]).is_some_and(|answer| answer.trim() == self.id)
-        };
+        let is_named =
+            |question: &str| self.desktop.tool("xdotool", &[question]).is_some_and(|answer| answer.trim() == self.id);
         eventually("the focus", || {
             let has_it = is_named("getactivewindow") && is_named("getwindowfocus");
             if !has_it {

@@ -229,13 +229,7 @@ fn descriptor(backends: &[Backend]) -> Option<wgpu::InstanceDescriptor> {
 }
 
 async fn adapters_of(instance: wgpu::Instance, enabled: wgpu::Backends, backends: &[Backend]) -> FoundAdapters {
-    #[cfg(not(target_arch = "wasm32"))]
-    let adapters = {
-        let _one = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
-        crate::calls::now(instance.enumerate_adapters(enabled))
-    };
-    #[cfg(target_arch = "wasm32")]
-    let adapters = instance.enumerate_adapters(enabled).await;
+    let adapters = listed(&instance, enabled).await;
     let mut adapters: Vec<_> = adapters.into_iter().map(|adapter| (facts(&adapter), adapter)).collect();
     // Several backends may list the same hardware, so adapters of one kind are in the caller's order of backends.
     let rank = |backend| backends.iter().position(|named| *named == backend);
@@ -244,6 +238,18 @@ async fn adapters_of(instance: wgpu::Instance, enabled: wgpu::Backends, backends
         facts.index = index;
     }
     FoundAdapters { instance, adapters }
+}
+
+/// The adapters that an instance lists. One thread lists at a time, see [`LISTING`].
+#[cfg(not(target_arch = "wasm32"))]
+fn listed(instance: &wgpu::Instance, enabled: wgpu::Backends) -> std::future::Ready<Vec<wgpu::Adapter>> {
+    let _one = LISTING.lock().unwrap_or_else(PoisonError::into_inner);
+    std::future::ready(crate::calls::now(instance.enumerate_adapters(enabled)))
+}
+
+#[cfg(target_arch = "wasm32")]
+fn listed(instance: &wgpu::Instance, enabled: wgpu::Backends) -> impl Future<Output = Vec<wgpu::Adapter>> {
+    instance.enumerate_adapters(enabled)
 }
 
 /// The instance for these backends, which lives as long as the program.

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &CalibrateArgs, json: bool) -> Result<(), CliError> {
     let requested = Arc::clone(&stop);
     interrupt::on_request(move || {
         if requested.swap(true, Ordering::AcqRel) {
-            std::process::exit(130);
+            vramp::runtime::leave_at_once(130);
         }
     })?;
     let started = Instant::now();

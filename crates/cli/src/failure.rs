@@ -3,7 +3,6 @@
 //! Every failure is printed once, by [`CliError::report`]. A reader that closes standard output is not a failure.
 
 use std::ops::Range;
-use std::process::ExitCode;
 
 use vramp::Error;
 use vramp::handlers::files::Clash;
@@ -39,7 +38,7 @@ pub(crate) enum CliError {
 
 impl CliError {
     /// Prints the error and returns the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    pub(crate) fn report(&self) -> u8 {
         match self {
             CliError::Failed(_) | CliError::Wrong(_) | CliError::NoPlan(_) => {
                 error_line(&self.words().unwrap_or_default());
@@ -55,7 +54,7 @@ impl CliError {
                 page::words(&source.show(place, "from here", page::colour_on_stderr()));
             }
         }
-        ExitCode::from(self.code())
+        self.code()
     }
 
     /// Adds the name of the handler that the error is about, if there is such a handler.

@@ -15,7 +15,7 @@ use crate::failure::CliError;
 use crate::screen;
 
 /// The exit code that shells use for an interrupted program.
-const EXIT_CODE: i32 = 130;
+const EXIT_CODE: u8 = 130;
 
 /// Handles requests to end for as long as the program lives.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Interrupts {
             Some(stopper) if !state.requested => stopper.stop(),
             _ => {
                 screen::restore();
-                std::process::exit(EXIT_CODE)
+                vramp::runtime::leave_at_once(EXIT_CODE)
             }
         }
         state.requested = true;

@@ -52,7 +52,7 @@ use args::{Command, CommandLine};
 use failure::CliError;
 
 /// Reads the command line and runs the command, with the handlers of this registry. This function also returns after
-/// `--help` and after invalid arguments, instead of ending the program.
+/// `--help` and after invalid arguments, instead of ending the program. It ends the program only if a device hangs.
 ///
 /// Call this function first in `main`. On Linux, graphics drivers print warnings if the variable `XDG_RUNTIME_DIR` is
 /// missing. In that case, a command that uses graphics drivers restarts the program once with the variable set. This
@@ -93,10 +93,14 @@ pub fn main(registry: &Registry) -> ExitCode {
     };
     // A handler that did not return may have left the terminal changed.
     screen::restore();
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+    let code = match outcome {
+        Ok(()) => 0,
         Err(failure) => failure.report(),
+    };
+    if vramp::gpu::has_abandoned_device() {
+        vramp::runtime::leave_at_once(code);
     }
+    ExitCode::from(code)
 }
 
 /// Suppresses Rust's message for panics in handlers, because the runtime reports these panics as failures of a frame.

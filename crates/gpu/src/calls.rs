@@ -451,6 +451,7 @@ impl Calls {
     /// Declares the device lost and leaks its handles, because freeing a device that hangs would never return.
     pub(crate) fn abandon_device(&self, reason: String) {
         self.health.lose(reason);
+        crate::health::note_abandoned();
         std::mem::forget((self.device.clone(), self.queue.clone()));
     }
 

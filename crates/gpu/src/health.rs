@@ -11,6 +11,19 @@ use std::sync::{Mutex, PoisonError};
 /// Maximum number of unread events, because a broken driver can report an error on every call.
 const MAX_EVENTS: usize = 64;
 
+/// Set when a device that hangs is leaked.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// True if a device of this program was leaked because it hangs. It may still compute, also while the program ends.
+pub fn has_abandoned_device() -> bool {
+    ABANDONED.load(Ordering::Acquire)
+}
+
+/// Notes that a device is leaked.
+pub(crate) fn note_abandoned() {
+    ABANDONED.store(true, Ordering::Release);
+}
+
 /// The device and everything that was on the device are lost. The device accepts no more work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the device was lost ({reason}); open it again, or continue on the CPU")]

@@ -57,7 +57,7 @@ pub use device::{
     Adapter, AdapterKind, AdapterReading, Backend, Choice, Chosen, Device, DeviceLimits, LimitSet, OpenError, Prefer,
     Readout, Unmet,
 };
-pub use health::{DeviceEvent, Lost};
+pub use health::{DeviceEvent, Lost, has_abandoned_device};
 pub use kernel::DeviceKernel;
 pub use memory::{
     KEEP_UNPLANNED, LendError, Pool, PoolEntry, PoolRules, Pooled, Resource, ResourceState, SIZE_CLASS_BYTES,

@@ -176,5 +176,12 @@ fn a_run_that_is_over_ends_the_wait() {
         }
     }
     let silent = Waiting { over: &|| false, limit: std::time::Duration::from_millis(300) };
-    assert!(matches!(decoder.next(&silent), Err(DecodeError::Silent { .. })));
+    // On a busy machine the first frame comes only now.
+    loop {
+        match decoder.next(&silent) {
+            Ok(NextFrame::Frame { .. }) => assert!(decoder.read(&mut bytes, &silent).unwrap()),
+            Err(DecodeError::Silent { .. }) => break,
+            _ => panic!("a source that sends nothing is silent"),
+        }
+    }
 }

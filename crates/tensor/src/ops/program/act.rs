@@ -23,6 +23,8 @@ macro_rules! named_unary {
             gelu Gelu,
             /// x * sigmoid(x)
             silu Silu,
+            /// The error function.
+            erf Erf,
             /// e^x
             exp Exp,
             /// Natural logarithm; -Inf for 0, NaN for negative x.

@@ -103,6 +103,19 @@ fn gelu_each(x: vF) -> vF {
     return x * select(vF(1.0) - beyond, beyond, x < vF(0.0));
 }
 
+fn erf_each(x: vF) -> vF {
+    let size = abs(x);
+    let square = x * x;
+    let fourth = square * square;
+    let early = vF(1.1283791) + vF(-0.37612325) * square;
+    let middle = (vF(0.1128018) + vF(-0.02671131) * square) + fourth * (vF(0.0049175506) + vF(-5.631419e-4) * square);
+    let near = size * (early + fourth * middle);
+    let low = (vF(-0.0037793336) + vF(-1.6123842) * size) + square * (vF(-0.94387233) + vF(-0.12810853) * size);
+    let power = low + fourth * (vF(0.021397013) + vF(-0.0016694079) * size);
+    let far = vF(1.0) - two_to(select(vF(-30.0), power, size < vF(4.0)));
+    return select(with_sign(select(near, far, size >= vF(1.0)), x), x, not_number(x));
+}
+
 fn pow_each(x: vF, y: vF) -> vF {
     let size = exp_each(y * log_each(abs(x)));
     let half = y * vF(0.5);

@@ -286,6 +286,7 @@ fn unary(op: Unary, dtype: DType, x: &str) -> String {
         Unary::Tanh => format!("tanh_each({x})"),
         Unary::Gelu => format!("gelu_each({x})"),
         Unary::Silu => format!("silu_each({x})"),
+        Unary::Erf => format!("erf_each({x})"),
         Unary::Exp => format!("exp_each({x})"),
         Unary::Log => format!("log_each({x})"),
         Unary::Sqrt => format!("sqrt({x})"),

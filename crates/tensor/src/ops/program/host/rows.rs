@@ -64,6 +64,7 @@ pub(super) fn unary(op: Unary, a: &[f32], out: &mut [f32]) {
         Unary::Tanh => each!(a => out, |x| math::tanh(x)),
         Unary::Gelu => each!(a => out, |x| math::gelu(x)),
         Unary::Silu => each!(a => out, |x| math::silu(x)),
+        Unary::Erf => each!(a => out, |x| math::erf(x)),
         Unary::Exp => each!(a => out, |x| math::exp(x)),
         Unary::Log if are_ordinary(a) => each!(a => out, |x| math::log_of_ordinary(x)),
         Unary::Log => each!(a => out, |x| math::log(x)),

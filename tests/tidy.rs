@@ -132,7 +132,7 @@ fn words_in_sources(path: &str, text: &str) -> Vec<String> {
         (".unwrap()", "return the error, or `expect` with the reason why there is none"),
         ("mod tests;", "a file of tests is declared under `#[cfg(test)]`"),
     ];
-    let is_test = path.ends_with("/tests.rs");
+    let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
     if is_test { vec![] } else { refused(path, &outside_tests(&code(text)), REFUSED) }
 }
 
@@ -504,6 +504,7 @@ fn refused_words_are_found_in_code_only() {
         ["a.unwrap_or(b)", "/// a.unwrap()\n", "#[cfg(test)]\nmod tests { a.unwrap() }", "#[cfg(test)]\nmod tests;"];
     finds(words_in_sources, &planted, &innocent);
     assert_eq!(words_in_sources("src/words/tests.rs", "a.unwrap()"), [""; 0]);
+    assert_eq!(words_in_sources("src/words/tests/trial.rs", "a.unwrap()"), [""; 0]);
 }
 
 #[test]

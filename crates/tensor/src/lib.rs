@@ -21,6 +21,7 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod classic;
+pub mod network;
 mod ops;
 mod store;
 

@@ -253,7 +253,8 @@ impl Context {
         self.inner.all()
     }
 
-    pub(crate) fn is(&self, other: &Context) -> bool {
+    /// True for clones of one context.
+    pub fn is(&self, other: &Context) -> bool {
         std::ptr::eq(self.inner(), other.inner())
     }
 

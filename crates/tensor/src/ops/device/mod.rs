@@ -16,15 +16,15 @@ pub(crate) mod norm;
 pub(crate) mod reduce;
 mod rows;
 pub(crate) mod softmax;
-mod text;
+pub(crate) mod text;
 pub(crate) mod transpose;
 #[cfg(test)]
 mod trial;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use hook::Hook;
 pub(crate) use rows::RowLanes;
-pub(crate) use text::Launch;
+pub(crate) use text::{KernelText, Launch, MATH};
 pub(crate) use words::OutputRuns;
 
 /// Maximum number of rounds of one loop in one invocation. Mesa 22 silently ends an invocation after 65,535 rounds of

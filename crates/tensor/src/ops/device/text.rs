@@ -28,7 +28,7 @@ pub(crate) struct Launch {
 impl Launch {
     /// A launch with a kernel's own parameters and `groups` workgroups, which are folded into two dimensions if there
     /// are more than `most`.
-    pub(super) fn new(own: &[u32], groups: u64, most: u32) -> Launch {
+    pub(crate) fn new(own: &[u32], groups: u64, most: u32) -> Launch {
         let mut words = SmallVec::from_slice(own);
         words.resize(own.len().next_multiple_of(4), 0);
         Launch { words, grid: fold(groups, most) }
@@ -58,35 +58,35 @@ fn fold(groups: u64, most: u32) -> [u32; 3] {
 }
 
 /// The text of a kernel under construction.
-pub(super) struct KernelText {
+pub(crate) struct KernelText {
     wgsl: String,
     bindings: Vec<Binding>,
 }
 
 impl KernelText {
-    pub(super) fn new() -> KernelText {
+    pub(crate) fn new() -> KernelText {
         KernelText { wgsl: String::new(), bindings: Vec::new() }
     }
 
     /// Declares an input buffer: an array whose elements have the WGSL type `item`.
-    pub(super) fn read(&mut self, name: &str, item: &str) {
+    pub(crate) fn read(&mut self, name: &str, item: &str) {
         self.declare(Binding::Read, "storage, read", name, &format!("array<{item}>"));
     }
 
     /// Declares an output buffer: an array whose elements have the WGSL type `item`.
-    pub(super) fn write(&mut self, name: &str, item: &str) {
+    pub(crate) fn write(&mut self, name: &str, item: &str) {
         self.declare(Binding::Write, "storage, read_write", name, &format!("array<{item}>"));
     }
 
     /// Declares the inputs of a hook. The name of an input is `name` plus its index.
-    pub(super) fn inputs(&mut self, hook: &Hook, name: &str) {
+    pub(crate) fn inputs(&mut self, hook: &Hook, name: &str) {
         for input in 0..hook.inputs {
             self.read(&format!("{name}{input}"), "u32");
         }
     }
 
     /// Declares all buffers and parameters of a kernel that reads through a hook, and appends the hook.
-    pub(super) fn reading(&mut self, value: &Hook, names: &[&str]) {
+    pub(crate) fn reading(&mut self, value: &Hook, names: &[&str]) {
         self.inputs(value, "in");
         self.write("out", "u32");
         self.params(names, value.vectors);
@@ -94,13 +94,13 @@ impl KernelText {
     }
 
     /// Declares the parameters: words by name, and the vectors of the hooks.
-    pub(super) fn params(&mut self, names: &[&str], vectors: usize) {
+    pub(crate) fn params(&mut self, names: &[&str], vectors: usize) {
         self.params_with(names, &[], vectors);
     }
 
     /// Like [`KernelText::params`], with the kernel's own vectors between the words and the vectors of the hooks. Each
     /// of the own vectors is given as its name and type.
-    pub(super) fn params_with(&mut self, names: &[&str], own_vectors: &[&str], vectors: usize) {
+    pub(crate) fn params_with(&mut self, names: &[&str], own_vectors: &[&str], vectors: usize) {
         let own = names.len().next_multiple_of(4);
         self.wgsl.push_str("struct Params {\n");
         for name in names {
@@ -120,12 +120,12 @@ impl KernelText {
         self.declare(Binding::Params { bytes }, "uniform", "p", "Params");
     }
 
-    pub(super) fn push(&mut self, wgsl: &str) {
+    pub(crate) fn push(&mut self, wgsl: &str) {
         self.wgsl.push_str(wgsl);
         self.wgsl.push('\n');
     }
 
-    pub(super) fn shader(self, name: String, per_workgroup: u32) -> Shader {
+    pub(crate) fn shader(self, name: String, per_workgroup: u32) -> Shader {
         Shader { name, wgsl: self.wgsl, bindings: self.bindings, per_workgroup }
     }
 
@@ -137,7 +137,7 @@ impl KernelText {
 }
 
 /// An f32 expression: value number `at` (an expression) of `buffer`, an array of words.
-pub(super) fn load(dtype: DType, buffer: &str, at: &str) -> String {
+pub(crate) fn load(dtype: DType, buffer: &str, at: &str) -> String {
     match dtype {
         DType::F32 => one_value(dtype, buffer, at),
         _ => format!("f32({})", one_value(dtype, buffer, at)),
@@ -145,7 +145,7 @@ pub(super) fn load(dtype: DType, buffer: &str, at: &str) -> String {
 }
 
 /// A u32 expression: the bits of a value, zero-extended.
-pub(super) fn load_bits(dtype: DType, buffer: &str, at: &str) -> String {
+pub(crate) fn load_bits(dtype: DType, buffer: &str, at: &str) -> String {
     match dtype.bytes() {
         4 => format!("{buffer}[{at}]"),
         2 => format!("extractBits({buffer}[({at}) >> 1u], (({at}) & 1u) << 4u, 16u)"),

@@ -14,7 +14,7 @@ use super::text::{KernelText, Launch};
 const GROUP: usize = 64;
 
 /// The parameters that the entry point uses; they follow the kernel's own parameters.
-pub(super) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "owned"];
+pub(crate) const FIELDS: [&str; 5] = ["out_offset", "count", "run", "pitch", "owned"];
 
 /// Where results go: runs of `run` values each, with `pitch` values from start to start and `count` values in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl OutputRuns {
     }
 
     /// The launch of a kernel whose own parameters are `own`.
-    pub(super) fn launch(&self, dtype: DType, own: &[u32], most: u32) -> Launch {
+    pub(crate) fn launch(&self, dtype: DType, own: &[u32], most: u32) -> Launch {
         let (words, groups) = self.words(dtype);
         let all: Vec<u32> = own.iter().copied().chain(words).collect();
         Launch::new(&all, groups, most)
@@ -56,7 +56,7 @@ impl OutputRuns {
 }
 
 /// The entry point of a kernel with results of this type. The text already has the functions of [`MATH`](super::MATH).
-pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
+pub(crate) fn push_main(text: &mut KernelText, dtype: DType) {
     let per = dtype.per_word();
     let store = if per == 1 {
         "    let run = quotient(number, p.run);
@@ -98,6 +98,6 @@ pub(super) fn push_main(text: &mut KernelText, dtype: DType) {
 
 /// The entry point of a kernel that stores its results itself: `store` is WGSL that runs once for each owned word,
 /// whose index is `number`.
-pub(super) fn push_entry(text: &mut KernelText, store: &str) {
+pub(crate) fn push_entry(text: &mut KernelText, store: &str) {
     text.push(&include_str!("words.wgsl").replace("$STORE", store));
 }

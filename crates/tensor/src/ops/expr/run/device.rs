@@ -523,7 +523,7 @@ impl ElementwiseProgram {
     }
 
     /// The program as the function that finishes a product's results.
-    fn finishing(&self) -> Hook {
+    pub(crate) fn finishing(&self) -> Hook {
         let mut wgsl = self.function(VectorWidth::One, "p.hook", 0, "side");
         wgsl.push_str("fn finish(v: f32, row: u32, col: u32, at: u32) -> f32 {\n    return compute(at, v);\n}\n");
         Hook { wgsl, inputs: self.inputs.len(), vectors: self.words().len().div_ceil(4) }

@@ -1,0 +1,345 @@
+//! Convolutions, plain and transposed, and products with constant weights.
+//!
+//! Weights are packed once if they are known, and in every run otherwise. The host and devices have packings of their own;
+//! a network is built for one side, so only that side's packing is made.
+
+use crate::ops::error::TensorError;
+use crate::ops::host::spread::spread;
+use crate::ops::program::{ElementwiseProgram, Running};
+
+use super::super::builder::{NetworkBuilder, NewValue, bytes};
+#[cfg(not(target_arch = "wasm32"))]
+use super::super::device::{conv::ConvKernel, depthwise::DepthwiseKernel};
+use super::super::host::{
+    ConvSpec, Finish, PackedSize, convolve, convolve_transposed, depthwise, pack_convolution, pack_depthwise,
+    pack_transposed,
+};
+#[cfg(not(target_arch = "wasm32"))]
+use super::super::step::{DeviceFacts, DeviceWork};
+use super::super::step::{HostCall, Step, WordKind};
+use super::super::value::ValueId;
+use super::super::window::Window;
+use super::ending::{Ending, recognised};
+#[cfg(not(target_arch = "wasm32"))]
+use super::pad::PadMode;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::device::Hook;
+
+/// Results that a finishing program takes at a time on the host.
+const ROUND: usize = 16;
+
+/// Maximum number of taps of the loops for depthwise convolutions; an invocation takes a round for each.
+const MOST_DEPTHWISE_TAPS: usize = 32_768;
+
+/// Which loops a convolution takes on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Dense,
+    Depthwise,
+    Transposed,
+}
+
+/// Inputs: x with its channels last, the packed weights with the biases, the inputs of the ending.
+#[derive(Debug)]
+struct Convolution {
+    form: Form,
+    spec: ConvSpec,
+    ends: Option<ElementwiseProgram>,
+    /// What the host's loops do of `ends`: all of it, if this is not `None`.
+    ending: Option<Ending>,
+}
+
+/// Packs weights for the host. Inputs: weights, and biases if there are any.
+#[derive(Debug)]
+struct Packing {
+    form: Form,
+    size: PackedSize,
+}
+
+impl NetworkBuilder {
+    /// The convolution of x [n, c, spatial axes] with weights [outputs, c / groups, kernel].
+    pub fn convolution(
+        &mut self,
+        x: ValueId,
+        weights: ValueId,
+        bias: Option<ValueId>,
+        window: Window,
+        groups: usize,
+    ) -> Result<ValueId, TensorError> {
+        let outputs = self.lengths(weights).first().copied().unwrap_or_default();
+        let inputs = self.lengths(x).get(1).copied().unwrap_or_default();
+        let is_depthwise = groups > 1 && inputs == groups && outputs == groups && window.taps() <= MOST_DEPTHWISE_TAPS;
+        let form = if is_depthwise { Form::Depthwise } else { Form::Dense };
+        self.convolved("convolution", form, x, weights, bias, window, (groups, outputs))
+    }
+
+    /// The transposed convolution of x [n, c, spatial axes] with weights [c, outputs / groups, kernel].
+    pub fn transposed_convolution(
+        &mut self,
+        x: ValueId,
+        weights: ValueId,
+        bias: Option<ValueId>,
+        window: Window,
+        groups: usize,
+    ) -> Result<ValueId, TensorError> {
+        let outputs = self.lengths(weights).get(1).copied().unwrap_or_default() * groups;
+        self.convolved("transposed convolution", Form::Transposed, x, weights, bias, window, (groups, outputs))
+    }
+
+    /// The product of x [m, k] and weights [k, n], plus a bias [n]: faster than [`NetworkBuilder::product`] if the weights
+    /// are known.
+    pub fn fully_connected(
+        &mut self,
+        x: ValueId,
+        weights: ValueId,
+        bias: Option<ValueId>,
+    ) -> Result<ValueId, TensorError> {
+        let ([m, k], [rows, n]) = (self.lengths(x), self.lengths(weights)) else {
+            let problem = format!("{:?} by {:?}: both need two axes", self.lengths(x), self.lengths(weights));
+            return Err(TensorError::Mismatch { op: "fully connected", problem });
+        };
+        let (m, k, rows, n) = (*m, *k, *rows, *n);
+        if k != rows {
+            let problem = format!("x has {k} columns, the weights have {rows} rows");
+            return Err(TensorError::Mismatch { op: "fully connected", problem });
+        }
+        // A convolution with a window of one position: rows are positions.
+        let x = self.reshaped(x, &[1, m, k])?;
+        let x = self.permuted(x, &[0, 2, 1]);
+        let turned = self.permuted(weights, &[1, 0]);
+        let weights = self.reshaped(turned, &[n, k, 1])?;
+        let (one, places) = ([1; 3], [1, 1, m]);
+        let window = Window { input: places, output: places, kernel: one, stride: one, dilation: one, pad: [0; 3] };
+        let made = self.convolution(x, weights, bias, window, 1)?;
+        let made = self.permuted(made, &[0, 2, 1]);
+        self.reshaped(made, &[m, n])
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the operands of one convolution")]
+    fn convolved(
+        &mut self,
+        op: &'static str,
+        form: Form,
+        x: ValueId,
+        weights: ValueId,
+        bias: Option<ValueId>,
+        window: Window,
+        (groups, outputs): (usize, usize),
+    ) -> Result<ValueId, TensorError> {
+        let lengths = self.lengths(x).to_vec();
+        let inputs = lengths.get(1).copied().unwrap_or_default();
+        self.check_convolution(op, (x, weights, bias), &window, (groups, inputs, outputs), form)?;
+        let size = PackedSize { window, inputs, outputs, groups };
+        let spec = ConvSpec { window, batch: lengths[0], inputs, outputs, groups, finish: Finish::default() };
+        let is_known = [Some(x), Some(weights), bias].into_iter().flatten().all(|value| self.is_known(value));
+        let packed = match form {
+            #[cfg(not(target_arch = "wasm32"))]
+            Form::Depthwise if self.has_device() && !is_known => self.depthwise_for_device(&size, weights, bias)?,
+            #[cfg(not(target_arch = "wasm32"))]
+            Form::Dense | Form::Transposed if self.has_device() && !is_known => {
+                self.packed_for_device(&size, form == Form::Transposed, weights, bias)?
+            }
+            _ => self.packed_for_host(&size, form, weights, bias)?,
+        };
+        let operands = [self.channels_last(x)?, self.straight(packed)?];
+        let step = Convolution { form, spec, ends: None, ending: None };
+        let out: Vec<usize> =
+            [lengths[0], outputs].into_iter().chain(window.output[5 - lengths.len()..].iter().copied()).collect();
+        self.add_one(step, &operands, NewValue::channels_last(WordKind::F32, &out))
+    }
+
+    fn check_convolution(
+        &self,
+        op: &'static str,
+        (x, weights, bias): (ValueId, ValueId, Option<ValueId>),
+        window: &Window,
+        (groups, inputs, outputs): (usize, usize, usize),
+        form: Form,
+    ) -> Result<(), TensorError> {
+        let (of_x, of_weights) = (self.lengths(x), self.lengths(weights));
+        let mismatch = |problem: String| Err(TensorError::Mismatch { op, problem });
+        if !(3..=5).contains(&of_x.len()) || of_weights.len() != of_x.len() {
+            return mismatch(format!("{of_x:?} with weights {of_weights:?}: both need the same 1 to 3 spatial axes"));
+        }
+        for value in [Some(x), Some(weights), bias].into_iter().flatten() {
+            if self.kind(value) != WordKind::F32 {
+                let problem = "integers are not convolved; cast them first".to_owned();
+                return Err(TensorError::NotSupported { op, problem });
+            }
+        }
+        if groups == 0 || inputs % groups != 0 || outputs % groups != 0 {
+            return mismatch(format!("{inputs} channels to {outputs} cannot be divided into {groups} groups"));
+        }
+        let rest = 5 - of_x.len();
+        let (first, second) = match form {
+            Form::Transposed => (inputs, outputs / groups),
+            _ => (outputs, inputs / groups),
+        };
+        if of_weights[..2] != [first, second] || of_weights[2..] != window.kernel[rest..] {
+            let kernel = &window.kernel[rest..];
+            return mismatch(format!("weights {of_weights:?}; expected [{first}, {second}] and the kernel {kernel:?}"));
+        }
+        if of_x[2..] != window.input[rest..] {
+            return mismatch(format!("x is {of_x:?}; the window moves over {:?}", &window.input[rest..]));
+        }
+        match bias.map(|bias| self.lengths(bias)) {
+            Some(lengths) if lengths != [outputs] => {
+                mismatch(format!("the bias is {lengths:?} for {outputs} output channels"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Weights as the host's loops read them.
+    fn packed_for_host(
+        &mut self,
+        size: &PackedSize,
+        form: Form,
+        weights: ValueId,
+        bias: Option<ValueId>,
+    ) -> Result<ValueId, TensorError> {
+        let mut operands = vec![self.straight(weights)?];
+        if let Some(bias) = bias {
+            operands.push(self.straight(bias)?);
+        }
+        let packing = Packing { form, size: *size };
+        let words = [packing.words()];
+        self.add_one(packing, &operands, NewValue::straight(WordKind::F32, &words))
+    }
+
+    /// Weights of a depthwise convolution as devices read them: [tap][channel], then the biases.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn depthwise_for_device(
+        &mut self,
+        size: &PackedSize,
+        weights: ValueId,
+        bias: Option<ValueId>,
+    ) -> Result<ValueId, TensorError> {
+        let (channels, taps) = (size.outputs, size.window.taps());
+        let weights = self.reshaped(weights, &[channels, taps])?;
+        let weights = self.permuted(weights, &[1, 0]);
+        let weights = self.reshaped(weights, &[taps * channels])?;
+        let bias = match bias {
+            Some(bias) => bias,
+            None => self.floats(vec![0.0; channels], &[channels])?,
+        };
+        self.concat(&[weights, bias], 0)
+    }
+
+    /// Weights as devices read them: [group][tap][input][outputs padded to a multiple of 4], then the biases, padded
+    /// likewise. Known weights are packed now.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn packed_for_device(
+        &mut self,
+        size: &PackedSize,
+        is_transposed: bool,
+        weights: ValueId,
+        bias: Option<ValueId>,
+    ) -> Result<ValueId, TensorError> {
+        let (groups, taps) = (size.groups, size.window.taps());
+        let (inputs, outputs) = (size.inputs / groups, size.outputs / groups);
+        let (lengths, order) = if is_transposed {
+            ([groups, inputs, outputs, taps], [0, 3, 1, 2])
+        } else {
+            ([groups, outputs, inputs, taps], [0, 3, 2, 1])
+        };
+        let more = outputs.next_multiple_of(4) - outputs;
+        let weights = self.reshaped(weights, &lengths)?;
+        let weights = self.permuted(weights, &order);
+        let weights = self.padded(weights, &[0; 4], &[0, 0, 0, more], PadMode::Constant(0))?;
+        let bias = match bias {
+            Some(bias) => bias,
+            None => self.floats(vec![0.0; size.outputs], &[size.outputs])?,
+        };
+        let bias = self.reshaped(bias, &[groups, outputs])?;
+        let bias = self.padded(bias, &[0; 2], &[0, more], PadMode::Constant(0))?;
+        let padded = outputs + more;
+        let weights = self.reshaped(weights, &[groups * taps * inputs * padded])?;
+        let bias = self.reshaped(bias, &[groups * padded])?;
+        self.concat(&[weights, bias], 0)
+    }
+}
+
+impl Packing {
+    fn words(&self) -> usize {
+        match self.form {
+            Form::Depthwise => self.size.depthwise_length(false),
+            _ => self.size.dense_length(false),
+        }
+    }
+}
+
+impl Step for Packing {
+    fn name(&self) -> &'static str {
+        "pack weights"
+    }
+
+    fn host(&self, mut call: HostCall<'_, '_>) {
+        let (weights, bias) = (call.floats(0), if call.inputs.len() > 1 { call.floats(1) } else { &[] });
+        let packed = match self.form {
+            Form::Dense => pack_convolution(&self.size, weights, bias, None),
+            Form::Depthwise => pack_depthwise(&self.size, weights, bias, None),
+            Form::Transposed => pack_transposed(&self.size, weights, bias, None),
+        };
+        call.floats_out(0).copy_from_slice(&packed);
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn device(&self, _: &DeviceFacts) -> DeviceWork {
+        unreachable!("weights are packed for the side on which the network runs")
+    }
+}
+
+impl Step for Convolution {
+    fn name(&self) -> &'static str {
+        match self.form {
+            Form::Dense if self.spec.window.is_point() => "1x1 convolution",
+            Form::Dense => "convolution",
+            Form::Depthwise => "depthwise convolution",
+            Form::Transposed => "transposed convolution",
+        }
+    }
+
+    fn finish_with(&mut self, program: &ElementwiseProgram) -> bool {
+        if program.out != crate::ops::dtype::DType::F32 || self.ends.is_some() {
+            return false;
+        }
+        self.ending = recognised(program);
+        self.ends = Some(program.clone());
+        true
+    }
+
+    fn host(&self, mut call: HostCall<'_, '_>) {
+        let (x, packed, threads) = (call.floats(0), call.floats(1), call.threads);
+        let sides = &call.inputs[2..];
+        let Ending { finish, residual } = self.ending.unwrap_or(Ending { finish: Finish::default(), residual: None });
+        let residual = residual.map(|side| bytemuck::cast_slice(sides[usize::from(side)]));
+        let spec = ConvSpec { finish, ..self.spec };
+        let out = call.floats_out(0);
+        match self.form {
+            Form::Dense => convolve(&spec, x, packed, residual, out, threads),
+            Form::Depthwise => depthwise(&spec, x, packed, residual, out, threads),
+            Form::Transposed => convolve_transposed(&spec, x, packed, residual, out, threads),
+        }
+        if let (Some(program), None) = (&self.ends, self.ending) {
+            let count = out.len();
+            spread(out, ROUND, count, threads, |line, out| {
+                Running::new(program, sides.iter().map(|words| bytes(words))).end(line * ROUND, out);
+            });
+        }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn device(&self, facts: &DeviceFacts) -> DeviceWork {
+        let ConvSpec { window, batch, inputs, outputs, groups, .. } = self.spec;
+        let transposed = self.form == Form::Transposed;
+        let (finish, words) = match &self.ends {
+            Some(program) => (program.finishing(), program.words()),
+            None => (Hook::pass(), Vec::new()),
+        };
+        match self.form {
+            Form::Depthwise => DepthwiseKernel { window, batch, channels: outputs }.work(facts, finish, &words),
+            _ => ConvKernel { window, batch, groups, inputs, outputs, transposed }.work(facts, finish, &words),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The steps of networks, one kind per file: what the step computes on the host and on a device, and the methods of
+//! [`NetworkBuilder`](super::NetworkBuilder) that add it.
+
+mod arg;
+mod by_word;
+mod concat;
+mod convolution;
+mod ending;
+mod gather;
+mod lrn;
+mod norm;
+mod pad;
+mod pool;
+mod product;
+mod reduce;
+mod resample;
+mod reverse;
+mod softmax;
+mod suppress;
+#[cfg(test)]
+mod tests;
+mod top_k;
+
+pub use pad::PadMode;
+pub use pool::IndexOrder;
+pub use reduce::NetworkReduction;
+pub use resample::Taps;

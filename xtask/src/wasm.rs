@@ -18,6 +18,7 @@ const LIBRARIES: &[&str] = &[
     "vramp-kernels",
     "vramp-gpu",
     "vramp-tensor",
+    "vramp-model",
     "vramp-runtime",
     "vramp-report",
     "vramp-handlers",

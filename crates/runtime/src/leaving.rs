@@ -2,7 +2,10 @@
 //!
 //! Usual endings run the exit handlers of graphics drivers, which free what a kernel that never ends still uses. Mesa's
 //! software driver was seen to crash there, so that a run that had reported its error ended with SIGSEGV.
-#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "leaving without exit handlers is a call into the C library"))]
+#![cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "leaving without exit handlers is a call into the C library")
+)]
 
 use std::io::Write;
 

@@ -123,7 +123,7 @@ fn holds(folder: impl AsRef<Path>, start: &str) -> bool {
     outer.iter().any(fits) || outer.iter().filter(|path| path.is_dir()).any(|path| inside(path).iter().any(fits))
 }
 
-/// Installs missing packages with apt-get. If that is not possible, fails with the names of the packages.
+/// Installs the packages of missing programs and drivers.
 pub(crate) fn provide() -> anyhow::Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|needed| !needed.what.is_there()).collect();
     if missing.is_empty() {
@@ -133,11 +133,16 @@ pub(crate) fn provide() -> anyhow::Result<()> {
         eprintln!("xtask: `{}` (package {package}) is missing: {why}", what.name());
     }
     let packages: Vec<&str> = missing.iter().map(|needed| needed.package).collect();
+    install(&packages)
+}
+
+/// Installs packages with apt-get. If that is not possible, fails with their names.
+pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
     let Some(prefix) = as_root() else {
         bail!("install {} and try again; installing them here needs apt-get, and root or sudo", packages.join(" "));
     };
     shell::run(apt_get(prefix, &["update", "-q"]))?;
-    shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], &packages[..]].concat()))
+    shell::run(apt_get(prefix, &[&["install", "-q", "-y", "--no-install-recommends"], packages].concat()))
 }
 
 /// Unpacks a second driver beside the build, for tests of users' shaders. This driver runs kernels inside the submit

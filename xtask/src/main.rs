@@ -8,6 +8,7 @@ mod count;
 mod instructions;
 mod lint;
 mod long;
+mod models;
 mod shell;
 mod test;
 mod wasm;
@@ -28,6 +29,7 @@ cargo xtask COMMAND
                       installed
   instructions --record
                       writes the counts that the step `instructions` compares with
+  models              fetches the models of tests and benches into target/models
   bench               the benchmarks
   help                this text
 ";
@@ -55,6 +57,7 @@ fn obey(words: &[&str]) -> anyhow::Result<()> {
         }
         ["instructions", "--record"] => instructions::record()?,
         ["long"] => long::run()?,
+        ["models"] => models::fetch()?,
         ["bench"] => shell::run(shell::cargo(["bench", "--workspace", "--benches"]))?,
         _ => bail!("`{}` is not a command\n\n{HELP}", words.join(" ")),
     }

@@ -5,7 +5,7 @@
 use anyhow::{Context, bail};
 
 use crate::count::{Count, Runner};
-use crate::{apt, instructions, shell, wasm};
+use crate::{apt, instructions, models, shell, wasm};
 
 /// A part of the tests that can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,7 @@ impl Step {
             Step::Unit => {
                 apt::provide()?;
                 apt::second_driver();
+                models::fetch()?;
                 let has_nextest = shell::works(shell::cargo(["nextest", "--version"]));
                 let (runner, words): (_, &[&str]) =
                     if has_nextest { (Runner::Nextest, &["nextest", "run"]) } else { (Runner::Cargo, &["test"]) };

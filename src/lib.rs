@@ -16,15 +16,16 @@
 //! ```
 //!
 //! This crate only re-exports the crates of the workspace under one name: [`plan`] (graphs, the planner), [`runtime`]
-//! (handlers, frames, reports), [`handlers`] (the built-in handlers), [`kernels`], [`gpu`], [`tensor`], and [`machine`]
-//! (adapters, their memory and load). It also has the tools that run pipelines: [`mod@bench`], [`calibrate`],
-//! [`verify`], and [`harness`] for tests of your own handlers.
+//! (handlers, frames, reports), [`handlers`] (the built-in handlers), [`kernels`], [`gpu`], [`tensor`], [`model`] (ONNX
+//! files), and [`machine`] (adapters, their memory and load). It also has the tools that run pipelines: [`mod@bench`],
+//! [`calibrate`], [`verify`], and [`harness`] for tests of your own handlers.
 
 pub use vramp_files as files;
 pub use vramp_gpu as gpu;
 pub use vramp_handlers as handlers;
 pub use vramp_kernels as kernels;
 pub use vramp_media as media;
+pub use vramp_model as model;
 pub use vramp_plan as plan;
 pub use vramp_report as report;
 pub use vramp_runtime as runtime;

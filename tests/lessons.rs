@@ -7,6 +7,8 @@ mod app_loop;
 mod detections;
 #[path = "../examples/09_live.rs"]
 mod live;
+#[path = "../examples/11_models.rs"]
+mod models;
 #[path = "../examples/05_multimodal.rs"]
 mod multimodal;
 #[path = "../examples/06_own_gpu_code.rs"]
@@ -37,6 +39,11 @@ fn frames_of_a_program_are_pushed_and_pulled() {
 #[test]
 fn settings_change_while_a_pipeline_runs() {
     live::main().expect("lesson 9 runs");
+}
+
+#[test]
+fn a_model_runs_on_a_tensor() {
+    models::main().expect("lesson 11 runs");
 }
 
 #[test]

@@ -3,9 +3,12 @@
 //! The library measures (`vramp::bench`). Each measurement is printed as soon as it is done. There are no files to
 //! finish, so Ctrl-C ends the program at once.
 
+use std::path::PathBuf;
+
 use anyhow::anyhow;
 use vramp::bench::{
-    Bench, BenchError, Effort, Measurement, Suite, TENSOR_WORKLOADS, TensorWorkload, WORKLOADS, Workload,
+    Bench, BenchError, Effort, MODEL_WORKLOADS, Measurement, ModelWorkload, Suite, TENSOR_WORKLOADS, TensorWorkload,
+    WORKLOADS, Workload,
 };
 use vramp::gpu::AdapterKind;
 use vramp::plan::Profile;
@@ -35,18 +38,32 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), CliError> {
     }
     let works: Vec<&TensorWorkload> =
         TENSOR_WORKLOADS.iter().filter(|work| is_wanted_tensor(work, &args.what)).collect();
-    if works.is_empty() {
+    let folders = ModelWorkload::folders();
+    let models = wanted_models(&args.what, &folders);
+    if works.is_empty() && models.is_empty() {
         return Ok(());
     }
     let context = context(args)?;
-    for work in works {
-        let measured = work.measure(&context, effort).map_err(failure)?;
+    let measured = works.into_iter().map(|work| work.measure(&context, effort));
+    for measured in measured.chain(models.into_iter().map(|work| work.measure(&folders, &context, effort))) {
+        let measured = measured.map_err(failure)?;
         page::result(if args.json { json(&measured)? } else { row(&measured) }.as_bytes())?;
     }
     Ok(())
 }
 
-/// The context for tensor workloads. It uses the GPU if the options require a device or the machine has GPU hardware,
+/// The models that are named, and with the name of the suite those that are there. Without names there are none, because
+/// models are files that other machines do not have.
+fn wanted_models(what: &[String], folders: &[PathBuf]) -> Vec<&'static ModelWorkload> {
+    let suite = what.iter().any(|word| word == Suite::Model.name());
+    let is_named = |work: &&ModelWorkload| what.iter().any(|word| word == work.name);
+    let is_wanted = |work: &&ModelWorkload| is_named(work) || suite && work.file(folders).is_some();
+    let wanted: Vec<&ModelWorkload> = MODEL_WORKLOADS.iter().filter(is_wanted).collect();
+    // If no model is there, measuring fails and says how to fetch them.
+    if wanted.is_empty() && suite { MODEL_WORKLOADS.iter().collect() } else { wanted }
+}
+
+/// The context for workloads on tensors and models. It uses the GPU if the options require a device or the machine has GPU hardware,
 /// otherwise the CPU.
 fn context(args: &BenchArgs) -> Result<Context, CliError> {
     let flags = &args.flags;

@@ -31,6 +31,7 @@ mod fmt;
 mod input;
 mod inspect;
 mod interrupt;
+mod model;
 mod page;
 mod plan;
 mod request;
@@ -48,7 +49,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, CommandFactory, Parser};
 use vramp::runtime::Registry;
 
-use args::{Command, CommandLine};
+use args::{Command, CommandLine, ModelCommand};
 use failure::CliError;
 
 /// Reads the command line and runs the command, with the handlers of this registry. This function also returns after
@@ -80,6 +81,7 @@ pub fn main(registry: &Registry) -> ExitCode {
         Command::Demo(args) => args.flags.refuse_verify("demo").and_then(|()| demo::run(&args, registry)),
         Command::Run(args) => run::run(&args, &args.ffmpeg.set(registry)),
         Command::Bench(args) => bench::run(&args),
+        Command::Model(command) => model::run(&command),
         Command::Top(args) => top::run(&args, &args.ffmpeg.set(registry)),
         Command::Devices { json, measure } if measure.calibrate => calibrate::run(&measure, json),
         Command::Devices { json, .. } => devices::run(json),
@@ -126,9 +128,14 @@ fn hush_drivers(command: &Command) {
     let uses_drivers = match command {
         Command::Demo(args) => !args.flags.cpu,
         Command::Bench(args) => !args.flags.cpu,
+        Command::Model(ModelCommand::Run(args)) => !args.cpu,
         // Windows use graphics drivers also in a run on the CPU.
         Command::Run(_) | Command::Top(_) | Command::Devices { .. } | Command::Doctor { .. } => true,
-        Command::Plan(_) | Command::Inspect { .. } | Command::Fmt { .. } | Command::Completions { .. } => false,
+        Command::Model(ModelCommand::Inspect(_))
+        | Command::Plan(_)
+        | Command::Inspect { .. }
+        | Command::Fmt { .. }
+        | Command::Completions { .. } => false,
     };
     if !uses_drivers || std::env::var_os("XDG_RUNTIME_DIR").is_some() {
         return;

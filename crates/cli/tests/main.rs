@@ -4,6 +4,7 @@
 
 // Shared by several files.
 mod desktop;
+mod onnx_file;
 mod program;
 #[cfg(unix)]
 mod terminal;
@@ -27,6 +28,7 @@ mod inspect;
 mod latency;
 mod memory;
 mod messages;
+mod model;
 mod plan;
 mod recovery;
 mod report;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use vramp::bench::{Suite, TENSOR_WORKLOADS, WORKLOADS};
+use vramp::bench::{MODEL_WORKLOADS, Suite, TENSOR_WORKLOADS, WORKLOADS};
 use vramp::plan::Size;
 
 use super::{SharedFlags, seconds};
@@ -20,6 +20,11 @@ if --gpu, --backend or --device is given; otherwise, and always with --cpu, it r
 CPU. GPU times include the download of the result. Hashes of this suite differ between kinds
 of machines, because a sum of floats depends on the order of its terms.
 
+The suite `model` runs neural networks from ONNX files, on the same side as the suite
+`tensor`. Two models are in vramp's repository, and `cargo xtask models` fetches the others;
+the suite measures those that it finds in the repository around the working directory. It is
+measured only if it, or a model, is named.
+
 `--json` prints one line of JSON per measurement, with the keys peer, work, size, threads,
 backend, ms_median, ms_min, cpu_ms, fps, reps and hash.
 
@@ -27,11 +32,12 @@ Examples:
   vramp bench
   vramp bench filters --threads 1 --cpu
   vramp bench tensor --gpu
+  vramp bench model --cpu --threads 1
   vramp bench chain5 gauss9_s2 --size 640x480 --json";
 
 #[derive(clap::Args)]
 pub(crate) struct BenchArgs {
-    /// Suites or single workloads; defaults to all of them
+    /// Suites or single workloads; defaults to all of them but the models
     #[arg(value_name = "SUITE|WORKLOAD", value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     pub(crate) what: Vec<String>,
     /// Size of the input frames
@@ -50,6 +56,7 @@ pub(crate) struct BenchArgs {
 fn names() -> Vec<PossibleValue> {
     let suites = Suite::ALL.iter().map(|suite| suite.name());
     let works = WORKLOADS.iter().map(|work| work.name).chain(TENSOR_WORKLOADS.iter().map(|work| work.name));
+    let works = works.chain(MODEL_WORKLOADS.iter().map(|work| work.name));
     suites.chain(works).map(PossibleValue::new).collect()
 }
 

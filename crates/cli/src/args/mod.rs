@@ -8,6 +8,7 @@ mod ffmpeg;
 mod flags;
 mod latency;
 mod memory;
+mod model;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use budget::{
@@ -17,6 +18,7 @@ pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use ffmpeg::FfmpegArg;
 pub(crate) use flags::{DeviceWord, SharedFlags};
 pub(crate) use memory::MemoryBudget;
+pub(crate) use model::{ModelCommand, ModelInspectArgs, ModelRunArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,8 +30,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
     0  done
     1  the run failed, or a file or device could not be used
-    2  the command line or the pipeline is wrong
-    3  the pipeline is valid, but cannot be planned with these options or on this machine
+    2  the command line, the pipeline or the model is wrong
+    3  the pipeline or model is valid, but cannot be run with these options or on this machine
     4  a budget was exceeded or could not be checked, or a run left the GPU under --require-gpu
     5  a verification found a difference
   130  interrupted; files hold whole frames
@@ -46,6 +48,7 @@ Examples:
   vramp plan pipeline.toml --format dot | dot -Tsvg -o plan.svg
   vramp inspect blur
   vramp doctor
+  vramp model run net.onnx --input picture.npy --output results
   vramp fmt 'pattern ! null' > pipeline.toml";
 
 const PIPELINES: &str = "\
@@ -348,6 +351,9 @@ pub(crate) enum Command {
     /// Measures single filters and a few whole pipelines, on a frame that is already in memory.
     #[command(after_long_help = bench::BENCH_HELP)]
     Bench(BenchArgs),
+    /// Show or run a model from an ONNX file
+    #[command(subcommand, after_help = model::MODEL_HELP)]
+    Model(ModelCommand),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  vramp completions fish > ~/.config/fish/completions/vramp.fish")]
     Completions {

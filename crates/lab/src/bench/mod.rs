@@ -10,9 +10,12 @@
 
 mod clock;
 mod ends;
+mod model;
 mod tensor;
+mod timing;
 mod workloads;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -22,6 +25,7 @@ use vramp_runtime::Registry;
 use vramp_pipeline::{Error, Pipeline, PipelineBuilder};
 
 pub use clock::cpu_time;
+pub use model::{MODEL_WORKLOADS, ModelWorkload};
 pub use tensor::{TENSOR_WORKLOADS, TensorWorkload};
 pub use workloads::{Suite, WORKLOADS, Workload};
 
@@ -40,12 +44,16 @@ pub enum BenchError {
     Tensor { work: &'static str, problem: vramp_tensor::TensorError },
     #[error("{work}: it was to run on the gpu, but nothing was dispatched there")]
     NotOnDevice { work: &'static str },
+    #[error("{work}: {problem}")]
+    Model { work: &'static str, problem: Box<vramp_model::ModelError> },
+    #[error("{work}: {file} is in none of {folders:?}; help: `cargo xtask models` fetches the models")]
+    NoModel { work: &'static str, file: String, folders: Vec<PathBuf> },
 }
 
 vramp_plan::debug_as_display!(BenchError);
 
-/// The measured times of a workload. The names of the fields are the JSON keys. For a workload on tensors, a frame is
-/// one repetition of the workload.
+/// The measured times of a workload. The names of the fields are the JSON keys. For a workload on tensors or a model, a
+/// frame is one repetition of the workload.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measurement {
     /// The program that was measured.

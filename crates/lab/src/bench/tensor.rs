@@ -4,12 +4,10 @@
 //! the measured time, because other libraries are measured the same way; results on the CPU need no readback. It is an
 //! error if the context has a GPU and nothing was dispatched on the GPU.
 
-use std::time::{Duration, Instant};
-
 use vramp_handlers::control::probe::hash_of_bytes;
 use vramp_tensor::{Context, Expr, Tensor, TensorError};
 
-use super::clock::cpu_time;
+use super::timing::Times;
 use super::{BenchError, Effort, Measurement};
 
 #[derive(Clone, Copy)]
@@ -97,17 +95,7 @@ impl TensorWorkload {
             once().map_err(failed)?;
         }
         let before = device.as_ref().map(vramp_gpu::Device::counters);
-        let (mut times, mut cpu_times): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-        let started = Instant::now();
-        let whole = effort.run * u32::try_from(effort.runs.max(1)).unwrap_or(1);
-        while times.len() < LEAST || started.elapsed() < whole.min(MOST) {
-            let (cpu, wall) = (cpu_time(), Instant::now());
-            once().map_err(failed)?;
-            times.push(wall.elapsed().as_secs_f64() * 1e3);
-            if let (Some(before), Some(after)) = (cpu, cpu_time()) {
-                cpu_times.push(after.saturating_sub(before).as_secs_f64() * 1e3);
-            }
-        }
+        let times = Times::measure(effort, || once().map(drop)).map_err(failed)?;
         if let (Some(before), Some(device)) = (before, &device) {
             let since = device.counters().since(&before);
             let works = since.dispatches > 0 || self.name.starts_with("transfer") && since.uploads > 0;
@@ -115,9 +103,6 @@ impl TensorWorkload {
                 return Err(BenchError::NotOnDevice { work: self.name });
             }
         }
-        times.sort_by(f64::total_cmp);
-        cpu_times.sort_by(f64::total_cmp);
-        let ms_median = times[times.len() / 2];
         let made = run(context).map_err(failed)?;
         let values = context.read_all::<f32>(&made.iter().collect::<Vec<_>>()).map_err(failed)?;
         let bytes: Vec<u8> = values.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
@@ -127,20 +112,15 @@ impl TensorWorkload {
             size: self.size.to_owned(),
             threads: context.threads(),
             backend: device.map_or_else(|| "cpu".to_owned(), |device| device.adapter().backend.to_string()),
-            ms_median,
-            ms_min: times[0],
-            cpu_ms: cpu_times.get(cpu_times.len() / 2).copied(),
-            fps: 1e3 / ms_median.max(1e-9),
-            reps: times.len() as u64,
+            ms_median: times.median(),
+            ms_min: times.wall[0],
+            cpu_ms: times.median_cpu(),
+            fps: 1e3 / times.median().max(1e-9),
+            reps: times.wall.len() as u64,
             hash: format!("{:016x}", hash_of_bytes(&bytes)),
         })
     }
 }
-
-/// Minimum number of measured repetitions, for the median.
-const LEAST: usize = 7;
-/// Maximum duration of a measurement, even if a longer duration is requested. [`LEAST`] repetitions are made anyway.
-const MOST: Duration = Duration::from_secs(600);
 
 fn matmul(context: &Context, side: usize) -> Result<WorkloadFn, TensorError> {
     let (a, b) = (noise(context, &[side, side])?, noise(context, &[side, side])?);

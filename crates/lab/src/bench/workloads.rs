@@ -16,16 +16,19 @@ pub enum Suite {
     Pipelines,
     /// Ops on tensors.
     Tensor,
+    /// Neural networks.
+    Model,
 }
 
 impl Suite {
-    pub const ALL: [Suite; 3] = [Suite::Filters, Suite::Pipelines, Suite::Tensor];
+    pub const ALL: [Suite; 4] = [Suite::Filters, Suite::Pipelines, Suite::Tensor, Suite::Model];
 
     pub const fn name(self) -> &'static str {
         match self {
             Suite::Filters => "filters",
             Suite::Pipelines => "pipelines",
             Suite::Tensor => "tensor",
+            Suite::Model => "model",
         }
     }
 }

@@ -173,7 +173,7 @@ fn a_second_run_compiles_nothing_and_takes_no_new_memory() {
     let device = Device::choose().open().unwrap();
     for context in [Context::on_host(), Context::on(&device).unwrap()] {
         let input = context.zeros(&[1, 3, 128, 128], vramp_tensor::DType::F32).unwrap();
-        let mut run = || {
+        let run = || {
             for output in model.run(std::slice::from_ref(&input)).unwrap() {
                 output.read::<f32>().unwrap();
             }

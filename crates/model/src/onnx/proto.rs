@@ -2,7 +2,7 @@
 //!
 //! Fields that are not declared here are skipped while decoding and cost no memory. The field numbers are those of
 //! `onnx.proto`, which never reuses a number. Prost checks lengths and nesting, but not how much memory the decoded
-//! messages take; [`scan`](super::scan) bounds that before anything is decoded, and must know every field of this file.
+//! messages take; `scan` bounds that before anything is decoded, and must know every field of this file.
 //!
 //! Invariant: bulk data is [`Bytes`] that share the memory of the file, in the order and encoding of the file.
 

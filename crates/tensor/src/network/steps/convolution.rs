@@ -1,4 +1,4 @@
-//! Convolutions, plain and transposed, and products with constant weights.
+//! Convolutions, plain and transposed.
 //!
 //! Weights are packed once if they are known, and in every run otherwise. The host and devices have packings of their own;
 //! a network is built for one side, so only that side's packing is made.
@@ -84,35 +84,6 @@ impl NetworkBuilder {
     ) -> Result<ValueId, TensorError> {
         let outputs = self.lengths(weights).get(1).copied().unwrap_or_default() * groups;
         self.convolved("transposed convolution", Form::Transposed, x, weights, bias, window, (groups, outputs))
-    }
-
-    /// The product of x [m, k] and weights [k, n], plus a bias [n]: faster than [`NetworkBuilder::product`] if the weights
-    /// are known.
-    pub fn fully_connected(
-        &mut self,
-        x: ValueId,
-        weights: ValueId,
-        bias: Option<ValueId>,
-    ) -> Result<ValueId, TensorError> {
-        let ([m, k], [rows, n]) = (self.lengths(x), self.lengths(weights)) else {
-            let problem = format!("{:?} by {:?}: both need two axes", self.lengths(x), self.lengths(weights));
-            return Err(TensorError::Mismatch { op: "fully connected", problem });
-        };
-        let (m, k, rows, n) = (*m, *k, *rows, *n);
-        if k != rows {
-            let problem = format!("x has {k} columns, the weights have {rows} rows");
-            return Err(TensorError::Mismatch { op: "fully connected", problem });
-        }
-        // A convolution with a window of one position: rows are positions.
-        let x = self.reshaped(x, &[1, m, k])?;
-        let x = self.permuted(x, &[0, 2, 1]);
-        let turned = self.permuted(weights, &[1, 0]);
-        let weights = self.reshaped(turned, &[n, k, 1])?;
-        let (one, places) = ([1; 3], [1, 1, m]);
-        let window = Window { input: places, output: places, kernel: one, stride: one, dilation: one, pad: [0; 3] };
-        let made = self.convolution(x, weights, bias, window, 1)?;
-        let made = self.permuted(made, &[0, 2, 1]);
-        self.reshaped(made, &[m, n])
     }
 
     #[expect(clippy::too_many_arguments, reason = "the operands of one convolution")]

@@ -220,6 +220,9 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/media/src/pipe/splice.rs", "the kernel reads memory that is lent to a pipe after the call"),
     ("crates/kernels/tests/steady.rs", "a counting allocator implements an unsafe trait"),
     ("crates/model/tests/heap.rs", "as above"),
+    ("crates/tensor/src/network/host/depthwise.rs", "taps are checked many at a time"),
+    ("crates/tensor/src/network/host/lanes.rs", "vectors are loaded by the pointers of such loops"),
+    ("crates/tensor/src/network/host/tile.rs", "products are checked many at a time"),
     (
         "crates/tensor/src/store/files/mapping.rs",
         "a mapped file could be changed by others; the caller promises that it is not",

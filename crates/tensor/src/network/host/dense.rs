@@ -5,14 +5,13 @@
 //!
 //! Invariant: tiles never span two output rows, so that the tiles of a row do not depend on the number of threads.
 
-use super::ConvSpec;
 use super::axis::{Axis, Direction, phases};
-use super::bands::bands;
 use super::finish::Rows;
 use super::lanes::Level;
 use super::pack::{Header, PackedSize, block_width, has_slopes, padded};
 use super::product::{Sizes, product_with};
 use super::tile::{self, Sight, Tile, WIDE};
+use super::{ConvSpec, spread_products};
 
 /// Floats of weights and of inputs that stay in the L2 cache together.
 const NEAR: usize = 128 * 1024;
@@ -65,7 +64,7 @@ pub(super) fn convolve_with(
         Direction::Plain => spec.work(),
         Direction::Transposed => spec.work() / spec.window.stride.iter().product::<usize>(),
     };
-    bands(out, row, work, threads, &|first, out| dense.rows(first, out));
+    spread_products(out, row, work, threads, |first, out| dense.rows(first, out));
 }
 
 #[derive(Clone, Copy)]

@@ -3,13 +3,14 @@
 //!
 //! Invariant: the taps of a position are added in the order of the kernel, whatever the tile that the position is in.
 
+#![expect(unsafe_code, reason = "lines and weights are checked once for each tile, and not for each tap")]
+
 use std::ops::Range;
 
-use super::ConvSpec;
-use super::bands::bands;
 use super::finish::{Early, Rows};
 use super::lanes::{Lanes, Level, Plain, Wide};
 use super::pack::{Header, PackedSize, has_slopes};
+use super::{ConvSpec, spread_products};
 use crate::network::window::Window;
 
 /// Writes a depthwise convolution with the weights of [`super::pack_depthwise`] to `out`. Inputs, outputs and groups
@@ -50,7 +51,7 @@ pub(super) fn depthwise_with(
     let row = spec.window.output[2] * spec.outputs;
     let late = spec.finish.late();
     // These loops wait for memory, so each multiplication takes several times as long as in a product.
-    bands(out, row, spec.work().saturating_mul(4), threads, &|first, out| {
+    spread_products(out, row, spec.work().saturating_mul(4), threads, |first, out| {
         for (at, out) in out.chunks_mut(row).enumerate() {
             depthwise.row(level, first + at, out);
             if let Some(late) = late {
@@ -76,16 +77,17 @@ struct Depthwise<'a> {
     early: Early,
 }
 
-/// Positions that are summed together.
-const TILE: usize = 4;
-
-/// One row of the output, and the taps along depth and height that are inside the input.
+/// One row of the output.
 struct Row<'a> {
-    image: &'a [f32],
+    /// The input from the first line that a tap of this row sees.
+    input: &'a [f32],
     residual: Option<&'a [f32]>,
-    /// The input positions that the first taps see.
-    first: [isize; 2],
+    /// Taps along depth and height that see a line of the input.
     taps: [Range<usize>; 2],
+    /// Floats from the line of one tap to the line of the next, along depth and height.
+    apart: [usize; 2],
+    /// Floats of a line.
+    line: usize,
 }
 
 impl Depthwise<'_> {
@@ -93,16 +95,29 @@ impl Depthwise<'_> {
         let ConvSpec { window, outputs: channels, .. } = *self.spec;
         let [depth, height, width] = window.output;
         let place = [row / height % depth, row % height];
-        let first = std::array::from_fn(|axis| {
+        let first: [isize; 2] = std::array::from_fn(|axis| {
             (place[axis] * window.stride[axis]).cast_signed() - window.pad[axis].cast_signed()
         });
+        let taps: [Range<usize>; 2] = std::array::from_fn(|axis| inside(&window, axis, first[axis]));
+        let line = window.input[2] * channels;
+        let apart = [window.dilation[0] * window.input[1] * line, window.dilation[1] * line];
         let image = window.inputs() * channels;
+        let image = &self.x[row / height / depth * image..][..image];
+        let input = if taps.iter().all(|taps| !taps.is_empty()) {
+            let seen = |axis: usize| {
+                first[axis].wrapping_add((taps[axis].start * window.dilation[axis]).cast_signed()).cast_unsigned()
+            };
+            &image[(seen(0) * window.input[1] + seen(1)) * line..]
+        } else {
+            &[]
+        };
         let length = width * channels;
         let row = Row {
-            image: &self.x[row / height / depth * image..][..image],
+            input,
             residual: self.residual.filter(|_| self.early.adds_residual).map(|all| &all[row * length..][..length]),
-            first,
-            taps: std::array::from_fn(|axis| inside(&window, axis, first[axis])),
+            taps,
+            apart,
+            line,
         };
         match level {
             Level::Plain(_) => self.places(Plain, &row, 0..width, out),
@@ -125,64 +140,86 @@ impl Depthwise<'_> {
             None => start,
         };
         let tiles = start..end;
-        if channels < L::COUNT || tiles.len() < TILE {
+        if channels < L::COUNT {
             return self.places(lanes, row, 0..width, out);
         }
-        match (kernel, window.dilation[2], stride) {
+        let rest = match (kernel, window.dilation[2], stride) {
             (3, 1, 1) => self.tiles::<L, 3, 1>(lanes, row, tiles, out),
             (3, 1, 2) => self.tiles::<L, 3, 2>(lanes, row, tiles, out),
             (5, 1, 1) => self.tiles::<L, 5, 1>(lanes, row, tiles, out),
             (5, 1, 2) => self.tiles::<L, 5, 2>(lanes, row, tiles, out),
-            _ => return self.places(lanes, row, 0..width, out),
-        }
+            _ => start,
+        };
         self.places(lanes, row, 0..start, out);
-        self.places(lanes, row, end..width, out);
+        self.places(lanes, row, rest..width, out);
     }
 
-    /// Positions that see only the input, by `K` taps along the width, at stride `S` and without dilation.
+    /// Positions that see only the input, by `K` taps along the width, at stride `S` and without dilation. Returns the
+    /// first that is left.
     fn tiles<L: Lanes, const K: usize, const S: usize>(
         &self,
         lanes: L,
         row: &Row<'_>,
         places: Range<usize>,
         out: &mut [f32],
-    ) {
-        for at in places.clone().step_by(TILE) {
-            // The last tile overlaps the one before it. The same results are then stored twice.
-            let at = at.min(places.end - TILE);
-            lanes.call(
-                #[inline(always)]
-                || self.tile::<L, K, S>(lanes, row, at, out),
-            );
-        }
+    ) -> usize {
+        lanes.call(
+            #[inline(always)]
+            || {
+                let mut at = places.start;
+                while at + 8 <= places.end {
+                    self.tile::<L, 8, K, S>(lanes, row, at, out);
+                    at += 8;
+                }
+                if at + 4 <= places.end {
+                    self.tile::<L, 4, K, S>(lanes, row, at, out);
+                    at += 4;
+                }
+                at
+            },
+        )
     }
 
+    /// `T` positions from `at`.
     #[inline(always)]
-    fn tile<L: Lanes, const K: usize, const S: usize>(&self, lanes: L, row: &Row<'_>, at: usize, out: &mut [f32]) {
+    fn tile<L: Lanes, const T: usize, const K: usize, const S: usize>(
+        &self,
+        lanes: L,
+        row: &Row<'_>,
+        at: usize,
+        out: &mut [f32],
+    ) {
         let ConvSpec { window, outputs: channels, .. } = *self.spec;
         let left = (at * S - window.pad[2]) * channels;
+        row.check(left, ((T - 1) * S + K) * channels);
+        assert!(self.weights.len() >= window.taps() * channels, "a tap has a weight for each channel");
+        let out = &mut out[at * channels..][..T * channels];
+        let residual = row.residual.map(|residual| &residual[at * channels..][..T * channels]);
         let mut next = 0;
         while next < channels {
             // The last vector overlaps the one before it.
             let channel = next.min(channels - L::COUNT);
             next += L::COUNT;
-            let mut sums = [lanes.load(&self.bias[channel..]); TILE];
-            if let Some(residual) = row.residual {
-                for (t, sum) in sums.iter_mut().enumerate() {
-                    *sum = lanes.add(*sum, lanes.load(&residual[(at + t) * channels + channel..]));
+            let mut sums = [lanes.load(&self.bias[channel..]); T];
+            if let Some(residual) = residual {
+                for t in 0..T {
+                    sums[t] = lanes.add(sums[t], lanes.load(&residual[t * channels + channel..]));
                 }
             }
             for d in row.taps[0].clone() {
                 for h in row.taps[1].clone() {
-                    let x = &row.image[row.line(&window, d, h) * channels + left + channel..];
-                    let from = &self.weights[(d * window.kernel[1] + h) * K * channels + channel..];
+                    let x = row.line(d, h).wrapping_add(left + channel);
+                    let from = self.weights.as_ptr().wrapping_add((d * window.kernel[1] + h) * K * channels + channel);
+                    // SAFETY: tap `d`, `h` and `k` is one of the window, whose weights were checked, and a vector from
+                    // `channel` is inside the channels.
                     let weights: [L::Vector; K] = std::array::from_fn(
                         #[inline(always)]
-                        |k| lanes.load(&from[k * channels..]),
+                        |k| unsafe { lanes.load_at(from.add(k * channels)) },
                     );
-                    for i in 0..(TILE - 1) * S + K {
-                        let input = lanes.load(&x[i * channels..]);
-                        for t in 0..TILE {
+                    for i in 0..(T - 1) * S + K {
+                        // SAFETY: `check` has compared the positions that all taps see with the input.
+                        let input = unsafe { lanes.load_at(x.add(i * channels)) };
+                        for t in 0..T {
                             if i >= t * S && i - t * S < K {
                                 sums[t] = lanes.multiply_add(input, weights[i - t * S], sums[t]);
                             }
@@ -190,8 +227,8 @@ impl Depthwise<'_> {
                     }
                 }
             }
-            for (t, sum) in sums.iter().enumerate() {
-                lanes.store(self.limited(lanes, *sum), &mut out[(at + t) * channels + channel..]);
+            for t in 0..T {
+                lanes.store(self.limited(lanes, sums[t]), &mut out[t * channels + channel..]);
             }
         }
     }
@@ -202,37 +239,84 @@ impl Depthwise<'_> {
             #[inline(always)]
             || {
                 for at in places {
-                    self.place(lanes, row, at, out);
+                    if self.spec.outputs >= L::COUNT {
+                        self.place(lanes, row, at, out);
+                    } else {
+                        self.narrow_place(lanes, row, at, out);
+                    }
                 }
             },
         );
     }
 
+    /// The position `at` of at least one vector of channels.
     #[inline(always)]
     fn place<L: Lanes>(&self, lanes: L, row: &Row<'_>, at: usize, out: &mut [f32]) {
         let ConvSpec { window, outputs: channels, .. } = *self.spec;
-        let first = (at * window.stride[2]).cast_signed() - window.pad[2].cast_signed();
-        let taps = inside(&window, 2, first);
-        for channel in (0..channels).step_by(L::COUNT) {
-            let these = channel..channels.min(channel + L::COUNT);
-            let load = |from: &[f32], at: usize| lanes.load_part(&from[at + these.start..at + these.end]);
-            let mut sum = load(self.bias, 0);
+        let (taps, first) = self.seen(at);
+        let step = window.dilation[2] * channels;
+        row.check(first * channels, taps.len().saturating_sub(1) * step + channels);
+        assert!(self.weights.len() >= window.taps() * channels, "a tap has a weight for each channel");
+        let out = &mut out[at * channels..][..channels];
+        let mut next = 0;
+        while next < channels {
+            // The last vector overlaps the one before it.
+            let channel = next.min(channels - L::COUNT);
+            next += L::COUNT;
+            let mut sum = lanes.load(&self.bias[channel..]);
             if let Some(residual) = row.residual {
-                sum = lanes.add(sum, load(residual, at * channels));
+                sum = lanes.add(sum, lanes.load(&residual[at * channels + channel..]));
             }
             for d in row.taps[0].clone() {
                 for h in row.taps[1].clone() {
-                    let line = row.line(&window, d, h);
-                    for k in taps.clone() {
-                        let input = line + (first + (k * window.dilation[2]).cast_signed()) as usize;
-                        let tap = (d * window.kernel[1] + h) * window.kernel[2] + k;
-                        let (input, weight) = (load(row.image, input * channels), load(self.weights, tap * channels));
+                    let tap = (d * window.kernel[1] + h) * window.kernel[2] + taps.start;
+                    let mut from = self.weights.as_ptr().wrapping_add(tap * channels + channel);
+                    let mut x = row.line(d, h).wrapping_add(first * channels + channel);
+                    for _ in taps.clone() {
+                        // SAFETY: the tap is one of the window, whose weights were checked; `check` has compared the
+                        // positions that all taps see with the input. A vector from `channel` is inside the channels.
+                        let (input, weight) = unsafe { (lanes.load_at(x), lanes.load_at(from)) };
                         sum = lanes.multiply_add(input, weight, sum);
+                        (x, from) = (x.wrapping_add(step), from.wrapping_add(channels));
                     }
                 }
             }
-            lanes.store_part(self.limited(lanes, sum), &mut out[at * channels..][these]);
+            lanes.store(self.limited(lanes, sum), &mut out[channel..]);
         }
+    }
+
+    /// The position `at` of fewer channels than a vector has.
+    #[inline(always)]
+    fn narrow_place<L: Lanes>(&self, lanes: L, row: &Row<'_>, at: usize, out: &mut [f32]) {
+        let ConvSpec { window, outputs: channels, .. } = *self.spec;
+        let (taps, first) = self.seen(at);
+        let load = |from: &[f32], at: usize| lanes.load_part(&from[at * channels..][..channels]);
+        let mut sum = load(self.bias, 0);
+        if let Some(residual) = row.residual {
+            sum = lanes.add(sum, load(residual, at));
+        }
+        for d in row.taps[0].clone() {
+            for h in row.taps[1].clone() {
+                let line = &row.input[row.line_at(d, h)..][..row.line];
+                for (seen, k) in taps.clone().enumerate() {
+                    let tap = (d * window.kernel[1] + h) * window.kernel[2] + k;
+                    let input = load(line, first + seen * window.dilation[2]);
+                    sum = lanes.multiply_add(input, load(self.weights, tap), sum);
+                }
+            }
+        }
+        lanes.store_part(self.limited(lanes, sum), &mut out[at * channels..][..channels]);
+    }
+
+    /// The taps along the width that are inside the input for position `at`, and the input position that the first of
+    /// them sees.
+    #[inline(always)]
+    fn seen(&self, at: usize) -> (Range<usize>, usize) {
+        let window = &self.spec.window;
+        let first = (at * window.stride[2]).cast_signed() - window.pad[2].cast_signed();
+        let taps = inside(window, 2, first);
+        let seen = if taps.is_empty() { 0 } else { first + (taps.start * window.dilation[2]).cast_signed() };
+        (taps, seen.cast_unsigned())
     }
 
     #[inline(always)]
@@ -242,12 +326,27 @@ impl Depthwise<'_> {
 }
 
 impl Row<'_> {
-    /// The first input position of the line that two taps see.
+    /// Floats from the start of the input to the line that two taps see.
     #[inline(always)]
-    fn line(&self, window: &Window, depth: usize, height: usize) -> usize {
-        let depth = (self.first[0] + (depth * window.dilation[0]).cast_signed()) as usize;
-        let height = (self.first[1] + (height * window.dilation[1]).cast_signed()) as usize;
-        (depth * window.input[1] + height) * window.input[2]
+    fn line_at(&self, depth: usize, height: usize) -> usize {
+        (depth - self.taps[0].start) * self.apart[0] + (height - self.taps[1].start) * self.apart[1]
+    }
+
+    /// The start of the line that two taps see.
+    #[inline(always)]
+    fn line(&self, depth: usize, height: usize) -> *const f32 {
+        self.input.as_ptr().wrapping_add(self.line_at(depth, height))
+    }
+
+    /// Panics unless `count` floats from `left` are in the lines of all taps.
+    #[inline(always)]
+    fn check(&self, left: usize, count: usize) {
+        let [depth, height] = &self.taps;
+        if depth.is_empty() || height.is_empty() {
+            return;
+        }
+        let last = self.line_at(depth.end - 1, height.end - 1);
+        assert!(left + count <= self.line && last + self.line <= self.input.len(), "taps see only the input");
     }
 }
 

@@ -4,6 +4,9 @@
 //!
 //! Invariant: a [`Level`] exists only for instructions that this machine has. `pulp` checks them.
 
+#![expect(unsafe_code, reason = "loops that check a whole run of values load them by pointers")]
+
+use bytemuck::AnyBitPattern;
 use pulp::{Simd, WithSimd};
 
 /// The instructions that the loops use.
@@ -55,7 +58,7 @@ impl Level {
 
 /// One set of vector instructions.
 pub(crate) trait Lanes: Copy + Send + Sync {
-    type Vector: Copy;
+    type Vector: AnyBitPattern;
     /// Floats of a vector; a divisor of 16.
     const COUNT: usize;
 
@@ -64,6 +67,17 @@ pub(crate) trait Lanes: Copy + Send + Sync {
     fn splat(self, value: f32) -> Self::Vector;
     /// The first values of a slice that has at least [`Lanes::COUNT`] values.
     fn load(self, from: &[f32]) -> Self::Vector;
+    /// The [`Lanes::COUNT`] values from `from`.
+    ///
+    /// # Safety
+    ///
+    /// All of them are initialised values of one allocation.
+    #[inline(always)]
+    unsafe fn load_at(self, from: *const f32) -> Self::Vector {
+        const { assert!(size_of::<Self::Vector>() == Self::COUNT * size_of::<f32>()) }
+        // SAFETY: a vector has the size of its values, and any bits are values of it.
+        unsafe { from.cast::<Self::Vector>().read_unaligned() }
+    }
     /// As many values as the slice has, up to [`Lanes::COUNT`], and zeros.
     fn load_part(self, from: &[f32]) -> Self::Vector;
     fn store(self, vector: Self::Vector, to: &mut [f32]);

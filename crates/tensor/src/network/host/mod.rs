@@ -9,7 +9,6 @@
 #![expect(clippy::inline_always, reason = "functions that are not inlined into a vector loop lose its instructions")]
 
 mod axis;
-mod bands;
 mod dense;
 mod depthwise;
 mod finish;
@@ -26,6 +25,21 @@ pub(crate) use finish::{Activation, Finish, Residual};
 pub(crate) use pack::{PackedSize, pack_convolution, pack_depthwise, pack_transposed};
 
 use crate::network::window::Window;
+use crate::ops::host::spread::spread;
+
+/// Multiplications that take as long as one value of an elementwise step.
+const PRODUCTS_PER_VALUE: usize = 16;
+
+/// Distributes rows of an output over threads. `products` is the number of multiplications of all rows together.
+fn spread_products(
+    out: &mut [f32],
+    row: usize,
+    products: usize,
+    threads: usize,
+    work: impl Fn(usize, &mut [f32]) + Sync,
+) {
+    spread(out, row, products / PRODUCTS_PER_VALUE, threads, work);
+}
 
 /// A convolution, without its values.
 #[derive(Debug, Clone, Copy, PartialEq)]

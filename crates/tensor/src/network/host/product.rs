@@ -1,9 +1,9 @@
 //! Products of rows by constant weights: fully connected layers, and convolutions with a window of one position.
 
-use super::bands::bands;
 use super::finish::{Finish, Rows};
 use super::lanes::Level;
 use super::pack::{Header, block_width, has_slopes, padded};
+use super::spread_products;
 use super::tile::{self, Sight, Tile, WIDE};
 
 /// Floats of the input that stay in the L2 cache while all blocks of weights pass.
@@ -38,13 +38,13 @@ pub(super) fn product_with(
     let work = m.saturating_mul(k).saturating_mul(n);
     if m == 1 {
         // The blocks of a single row are distributed.
-        return bands(out, WIDE.min(n), work, threads, &|first, out| {
+        return spread_products(out, WIDE.min(n), work, threads, |first, out| {
             let channels = first * WIDE.min(n)..first * WIDE.min(n) + out.len();
             let residual = residual.map(|residual| &residual[channels.clone()]);
             Piece { level, k, n, finish, packed, parts }.compute(x, residual, channels, out);
         });
     }
-    bands(out, n, work, threads, &|first, out| {
+    spread_products(out, n, work, threads, |first, out| {
         let rows = out.len() / n;
         let residual = residual.map(|residual| &residual[first * n..][..out.len()]);
         Piece { level, k, n, finish, packed, parts }.compute(&x[first * k..][..rows * k], residual, 0..n, out);

@@ -1,11 +1,13 @@
 //! The inner loops of products and dense convolutions: one tile of the output, neighbouring positions by the channels
 //! of one block, summed in registers.
 //!
-//! The activations are read where they are. A row of the tile is a position of the output; for each run of taps whose
-//! inputs are contiguous, a row has a slice of the input. Rows that see a tap outside the input read zeros.
+//! The activations are read where they are: a row of the tile is a position of the output, and the rows see inputs at
+//! equal distances. Tiles that see positions outside the input read copies that have zeros there.
 //!
 //! Invariant: each sum is taken in the order of the packed weights, one product after the other. It depends neither on
 //! the sizes of tiles nor on the neighbours in a tile.
+
+#![expect(unsafe_code, reason = "a run of inputs is checked once, and not for each product")]
 
 use super::lanes::{Lanes, Level, Plain, Wide};
 
@@ -55,7 +57,7 @@ pub(super) struct Tile<'a> {
     pub(super) width: usize,
     /// At least [`Tile::width`] values.
     pub(super) bias: &'a [f32],
-    /// Added to the sums before anything else; as long as `out`.
+    /// Added to the sums before the limits are applied; as long as `out`.
     pub(super) residual: Option<&'a [f32]>,
     pub(super) low: f32,
     pub(super) high: f32,
@@ -85,10 +87,7 @@ pub(super) fn most_rows(level: Level) -> usize {
 macro_rules! by_rows {
     ($lanes:expr, $vectors:literal, $width:expr, $tile:ident, $at:expr, [$($rows:literal)*]) => {
         match $tile.rows {
-            $($rows => $lanes.call(
-                #[inline(always)]
-                || sum::<_, $rows, $vectors, { $width }>($lanes, $tile, $at),
-            ),)*
+            $($rows => sum::<_, $rows, $vectors, { $width }>($lanes, $tile, $at),)*
             rows => unreachable!("a tile of {rows} positions is larger than most_rows allows"),
         }
     };
@@ -131,69 +130,131 @@ pub(super) fn compute(level: Level, tile: &mut Tile<'_>) {
     }
 }
 
-static ZEROS: [f32; 1024] = [0.0; 1024];
+/// Floats of each row that are copied at a time where a tile sees positions outside the input.
+const PIECE: usize = 128;
 
 /// The channels from `at` of a tile with `M` rows, in `P` vectors for each row. The block has `W` channels.
-#[inline(always)]
 fn sum<L: Lanes, const M: usize, const P: usize, const W: usize>(lanes: L, tile: &mut Tile<'_>, at: usize) {
-    let bias: [L::Vector; P] = std::array::from_fn(|p| lanes.load(&tile.bias[at + p * L::COUNT..]));
-    let mut sums = [bias; M];
-    if let Some(residual) = tile.residual {
-        for (row, sums) in sums.iter_mut().enumerate() {
-            for (p, sum) in sums.iter_mut().enumerate() {
-                let first = at + p * L::COUNT;
-                if first + L::COUNT <= tile.channels {
-                    *sum = lanes.add(*sum, lanes.load(&residual[row * tile.apart + first..]));
-                } else if first < tile.channels {
-                    let part = &residual[row * tile.apart + first..row * tile.apart + tile.channels];
-                    *sum = lanes.add(*sum, lanes.load_part(part));
-                }
-            }
-        }
-    }
     let [depth, height, width] = tile.sight;
     let (weights, _) = tile.weights.as_chunks::<W>();
     let last = width.first + ((width.taps.max(1) - 1) * width.dilation + (M - 1) * tile.stride).cast_signed();
     let is_inside = width.first >= 0 && last < width.length.cast_signed();
-    let (runs, run) = if tile.joined && is_inside { (1, width.taps * tile.inputs) } else { (width.taps, tile.inputs) };
-    let piece = if is_inside { run } else { run.min(ZEROS.len()) };
+    let apart = tile.stride * width.apart;
+    if is_inside && tile.joined && depth.taps * height.taps == 1 {
+        let x = seen(&depth, 0).zip(seen(&height, 0)).map(|(depth, height)| depth + height);
+        let x = x.map_or(&[][..], |from| &tile.x[from + width.first.cast_unsigned() * width.apart..]);
+        let weights = &weights[..if x.is_empty() { 0 } else { width.taps * tile.inputs }];
+        return lanes.call(
+            #[inline(always)]
+            || {
+                let sums = with_run::<L, M, P, W>(lanes, start(lanes, tile.bias, at), x, apart, weights, at);
+                finish(lanes, sums, tile, at);
+            },
+        );
+    }
+    let mut sums: [[L::Vector; P]; M] = lanes.call(
+        #[inline(always)]
+        || start(lanes, tile.bias, at),
+    );
+    let mut add = |x: &[f32], apart: usize, weights: &[[f32; W]]| {
+        lanes.call(
+            #[inline(always)]
+            || sums = with_run::<L, M, P, W>(lanes, sums, x, apart, weights, at),
+        );
+    };
+    let mut copies: Option<[[f32; PIECE]; M]> = None;
     for d in 0..depth.taps {
         let Some(from_depth) = seen(&depth, d) else { continue };
         for h in 0..height.taps {
             let Some(from_height) = seen(&height, h) else { continue };
             let x = &tile.x[from_depth + from_height..];
-            let weights = &weights[(d * height.taps + h) * width.taps * tile.inputs..];
-            for tap in 0..runs {
-                for channel in (0..run).step_by(piece.max(1)) {
-                    let piece = piece.min(run - channel);
-                    let rows: [&[f32]; M] = std::array::from_fn(
-                        #[inline(always)]
-                        |row| {
-                            let at = width.first + (tap * width.dilation + row * tile.stride).cast_signed();
-                            if at >= 0 && at < width.length.cast_signed() {
-                                &x[at as usize * width.apart + channel..][..piece]
-                            } else {
-                                &ZEROS[..piece]
-                            }
-                        },
-                    );
-                    let weights = &weights[tap * run + channel..][..piece];
-                    sums = with_run::<L, M, P, W>(lanes, sums, rows, weights, at);
+            let weights = &weights[(d * height.taps + h) * width.taps * tile.inputs..][..width.taps * tile.inputs];
+            // A run has all taps whose channels are next to each other.
+            let run = if tile.joined { weights.len() } else { tile.inputs };
+            for (tap, weights) in weights.chunks(run.max(1)).enumerate() {
+                let first = (width.first + (tap * width.dilation).cast_signed()) * width.apart.cast_signed();
+                if is_inside {
+                    add(&x[first.cast_unsigned()..], apart, weights);
+                    continue;
+                }
+                for (piece, weights) in weights.chunks(PIECE).enumerate() {
+                    let copies = copies.get_or_insert([[0.0; PIECE]; M]);
+                    let first = first + (piece * PIECE).cast_signed();
+                    copy_rows(copies, &x[..x.len().min(width.length * width.apart)], first, apart, weights.len());
+                    add(copies.as_flattened(), PIECE, weights);
                 }
             }
         }
     }
+    lanes.call(
+        #[inline(always)]
+        || finish(lanes, sums, tile, at),
+    );
+}
+
+/// Sums of no products: the biases of the channels from `at`.
+#[inline(always)]
+fn start<L: Lanes, const M: usize, const P: usize>(lanes: L, bias: &[f32], at: usize) -> [[L::Vector; P]; M] {
+    let bias = &bias[at..][..P * L::COUNT];
+    let bias: [L::Vector; P] = std::array::from_fn(
+        #[inline(always)]
+        |p| lanes.load(&bias[p * L::COUNT..]),
+    );
+    [bias; M]
+}
+
+/// Stores the sums of the channels from `at` of a tile, with its residual and within its limits.
+#[inline(always)]
+fn finish<L: Lanes, const M: usize, const P: usize>(
+    lanes: L,
+    sums: [[L::Vector; P]; M],
+    tile: &mut Tile<'_>,
+    at: usize,
+) {
     let (low, high) = (lanes.splat(tile.low), lanes.splat(tile.high));
-    for (row, sums) in sums.iter().enumerate() {
-        for (p, sum) in sums.iter().enumerate() {
-            let value = lanes.clamp(*sum, low, high);
-            let first = at + p * L::COUNT;
-            if first + L::COUNT <= tile.channels {
-                lanes.store(value, &mut tile.out[row * tile.apart + first..]);
-            } else if first < tile.channels {
-                let end = row * tile.apart + tile.channels;
-                lanes.store_part(value, &mut tile.out[row * tile.apart + first..end]);
+    if at + P * L::COUNT <= tile.channels && tile.residual.is_none() {
+        for m in 0..M {
+            let out = &mut tile.out[m * tile.apart + at..][..P * L::COUNT];
+            for p in 0..P {
+                lanes.store(lanes.clamp(sums[m][p], low, high), &mut out[p * L::COUNT..]);
             }
+        }
+        return;
+    }
+    // A copy, because sums that are indexed by a variable would stay in memory everywhere.
+    let kept = sums;
+    for (row, sums) in kept.iter().enumerate() {
+        for (p, sum) in sums.iter().enumerate() {
+            let first = at + p * L::COUNT;
+            let valid = row * tile.apart + first..row * tile.apart + tile.channels.min(first + L::COUNT);
+            if valid.is_empty() {
+                continue;
+            }
+            let residual = tile.residual.map(|residual| &residual[valid.clone()]);
+            let out = &mut tile.out[valid];
+            if out.len() == L::COUNT {
+                let sum = residual.map_or(*sum, |residual| lanes.add(*sum, lanes.load(residual)));
+                lanes.store(lanes.clamp(sum, low, high), out);
+            } else {
+                let sum = residual.map_or(*sum, |residual| lanes.add(*sum, lanes.load_part(residual)));
+                lanes.store_part(lanes.clamp(sum, low, high), out);
+            }
+        }
+    }
+}
+
+/// Copies `count` floats of a line for each row, with zeros for positions outside. The first row begins at the position
+/// `first`, and each row is `apart` floats further.
+fn copy_rows(copies: &mut [[f32; PIECE]], line: &[f32], first: isize, apart: usize, count: usize) {
+    for (row, copy) in copies.iter_mut().enumerate() {
+        let first = first + (row * apart).cast_signed();
+        let inside = |at: isize| at.clamp(0, line.len().cast_signed()).cast_unsigned();
+        let from = inside(first)..inside(first + count.cast_signed());
+        let before = count.min((-first).max(0).cast_unsigned());
+        copy[..before].fill(0.0);
+        copy[before + from.len()..count].fill(0.0);
+        for (to, value) in copy[before..].iter_mut().zip(&line[from]) {
+            *to = *value;
         }
     }
 }
@@ -205,7 +266,7 @@ fn seen(sight: &Sight, tap: usize) -> Option<usize> {
     (at < sight.length).then_some(at * sight.apart)
 }
 
-/// Adds the products of a run of inputs. All rows are as long as `weights`.
+/// Adds the products of a run of inputs. `apart` is the distance in `x` from row to row.
 ///
 /// The sums are passed by value: behind a reference, they would be stored after each addition, and the loop would take
 /// twice as long.
@@ -213,27 +274,31 @@ fn seen(sight: &Sight, tap: usize) -> Option<usize> {
 fn with_run<L: Lanes, const M: usize, const P: usize, const W: usize>(
     lanes: L,
     mut sums: [[L::Vector; P]; M],
-    rows: [&[f32]; M],
+    x: &[f32],
+    apart: usize,
     weights: &[[f32; W]],
     at: usize,
 ) -> [[L::Vector; P]; M] {
-    // Slices of one length, so that one comparison ends the loop for all rows.
     let run = weights.len();
-    let rows: [&[f32]; M] = std::array::from_fn(
-        #[inline(always)]
-        |row| &rows[row][..run],
-    );
-    for (k, weights) in weights.iter().enumerate() {
+    if run == 0 {
+        return sums;
+    }
+    assert!(x.len() >= (M - 1) * apart + run && at + P * L::COUNT <= W, "a tile reads only its operands");
+    let (mut x, mut from) = (x.as_ptr(), weights.as_flattened().as_ptr().wrapping_add(at));
+    for _ in 0..run {
+        // SAFETY: `from` is at channel `at` of a row of `weights`, and P vectors from there are in this row.
         let weights: [L::Vector; P] = std::array::from_fn(
             #[inline(always)]
-            |p| lanes.load(&weights[at + p * L::COUNT..]),
+            |p| unsafe { lanes.load_at(from.add(p * L::COUNT)) },
         );
         for m in 0..M {
-            let input = lanes.splat(rows[m][k]);
+            // SAFETY: `x` is less than `run` values from its start, so the assertion above covers each row.
+            let input = lanes.splat(unsafe { *x.add(m * apart) });
             for p in 0..P {
                 sums[m][p] = lanes.multiply_add(input, weights[p], sums[m][p]);
             }
         }
+        (x, from) = (x.wrapping_add(1), from.wrapping_add(W));
     }
     sums
 }

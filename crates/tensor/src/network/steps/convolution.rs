@@ -31,6 +31,9 @@ const ROUND: usize = 16;
 /// Maximum number of taps of the loops for depthwise convolutions; an invocation takes a round for each.
 const MOST_DEPTHWISE_TAPS: usize = 32_768;
 
+/// Maximum number of outputs of a transposed convolution that is computed as a 1x1 convolution.
+const MOST_TILED_OUTPUTS: usize = 4;
+
 /// Which loops a convolution takes on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -83,7 +86,64 @@ impl NetworkBuilder {
         groups: usize,
     ) -> Result<ValueId, TensorError> {
         let outputs = self.lengths(weights).get(1).copied().unwrap_or_default() * groups;
+        let x_lengths = self.lengths(x);
+        let axes = x_lengths.len().saturating_sub(2);
+        let is_tiled = window.kernel == window.stride
+            && window.pad == [0; 3]
+            && window.output == std::array::from_fn(|axis| window.input[axis] * window.stride[axis]);
+        if is_tiled && groups == 1 && outputs <= MOST_TILED_OUTPUTS && (1..=3).contains(&axes) {
+            self.check_convolution(
+                "transposed convolution",
+                (x, weights, bias),
+                &window,
+                (1, x_lengths[1], outputs),
+                Form::Transposed,
+            )?;
+            return self.tiled_convolution(x, weights, bias, &window);
+        }
         self.convolved("transposed convolution", Form::Transposed, x, weights, bias, window, (groups, outputs))
+    }
+
+    /// A transposed convolution whose windows do not overlap: a 1x1 convolution with a channel for each tap of each
+    /// output, whose results are then put side by side. Loops over the few outputs would use a part of each vector.
+    fn tiled_convolution(
+        &mut self,
+        x: ValueId,
+        weights: ValueId,
+        bias: Option<ValueId>,
+        window: &Window,
+    ) -> Result<ValueId, TensorError> {
+        let (of_x, of_weights) = (self.lengths(x).to_vec(), self.lengths(weights).to_vec());
+        let (inputs, outputs, taps) = (of_x[1], of_weights[1], window.taps());
+        let axes = of_x.len() - 2;
+        let weights = self.reshaped(weights, &[inputs, outputs * taps])?;
+        let weights = self.permuted(weights, &[1, 0]);
+        let point: Vec<usize> = [outputs * taps, inputs].into_iter().chain(vec![1; axes]).collect();
+        let weights = self.reshaped(weights, &point)?;
+        let bias = match bias {
+            Some(bias) => {
+                let bias = self.reshaped(bias, &[outputs, 1])?;
+                let bias = self.repeated(bias, &[outputs, taps])?;
+                Some(self.reshaped(bias, &[outputs * taps])?)
+            }
+            None => None,
+        };
+        let one = [1; 3];
+        let alone = Window { output: window.input, kernel: one, stride: one, dilation: one, pad: [0; 3], ..*window };
+        let made =
+            self.convolved("transposed convolution", Form::Dense, x, weights, bias, alone, (1, outputs * taps))?;
+        let split: Vec<usize> = [of_x[0], outputs]
+            .into_iter()
+            .chain(of_weights[2..].iter().copied())
+            .chain(of_x[2..].iter().copied())
+            .collect();
+        let made = self.reshaped(made, &split)?;
+        let order: Vec<usize> =
+            [0, 1].into_iter().chain((0..axes).flat_map(|axis| [2 + axes + axis, 2 + axis])).collect();
+        let made = self.permuted(made, &order);
+        let joined: Vec<usize> =
+            [of_x[0], outputs].into_iter().chain((0..axes).map(|axis| of_x[2 + axis] * of_weights[2 + axis])).collect();
+        self.reshaped(made, &joined)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the operands of one convolution")]
@@ -311,6 +371,71 @@ impl Step for Convolution {
         match self.form {
             Form::Depthwise => DepthwiseKernel { window, batch, channels: outputs }.work(facts, finish, &words),
             _ => ConvKernel { window, batch, groups, inputs, outputs, transposed }.work(facts, finish, &words),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::layouts::by_place;
+    use super::super::tests::trial::{Given, both, close, noise};
+    use super::*;
+    use crate::ops::program::Unary;
+
+    #[test]
+    fn transposed_convolutions_of_windows_that_do_not_overlap_fill_every_position() {
+        // x, outputs, kernel. The last two have more outputs than are computed as a 1x1 convolution, or a stride that
+        // leaves gaps.
+        let cases: [(&[usize], usize, &[usize], usize); 6] = [
+            (&[1, 5, 7], 1, &[3], 3),
+            (&[2, 16, 4, 6], 1, &[2, 2], 2),
+            (&[1, 3, 2, 5], 3, &[2, 2], 2),
+            (&[1, 4, 2, 3, 2], 2, &[2, 2, 2], 2),
+            (&[1, 3, 2, 5], MOST_TILED_OUTPUTS + 1, &[2, 2], 2),
+            (&[1, 3, 4, 5], 2, &[2, 2], 3),
+        ];
+        for ((of_x, outputs, kernel, stride), has_bias) in
+            cases.into_iter().flat_map(|case| [(case, false), (case, true)])
+        {
+            let (axes, inputs) = (kernel.len(), of_x[1]);
+            let three =
+                |lengths: &[usize]| std::array::from_fn(|at| (at + axes).checked_sub(3).map_or(1, |at| lengths[at]));
+            let out: Vec<usize> = (0..axes).map(|axis| (of_x[2 + axis] - 1) * stride + kernel[axis]).collect();
+            let window = Window {
+                input: three(&of_x[2..]),
+                output: three(&out),
+                kernel: three(kernel),
+                stride: three(&vec![stride; axes]),
+                dilation: [1; 3],
+                pad: [0; 3],
+            };
+            let of_weights: Vec<usize> = [inputs, outputs].iter().chain(kernel).copied().collect();
+            let count = |lengths: &[usize]| lengths.iter().product::<usize>();
+            let (x, weights, bias) = (noise(count(of_x), 1), noise(count(&of_weights), 2), noise(outputs, 3));
+            let of_out: Vec<usize> = [of_x[0], outputs].into_iter().chain(out).collect();
+            let at = |place: &[usize], lengths: &[usize]| {
+                place.iter().zip(lengths).fold(0, |at, (place, length)| at * length + place)
+            };
+            let wanted = by_place(&of_out, |place| {
+                let tap: Vec<usize> = place[2..].iter().map(|at| at % stride).collect();
+                let mut sum = if has_bias { f64::from(bias[place[1]]) } else { 0.0 };
+                if tap.iter().zip(kernel).all(|(tap, length)| tap < length) {
+                    for input in 0..inputs {
+                        let from: Vec<usize> =
+                            [place[0], input].into_iter().chain(place[2..].iter().map(|at| at / stride)).collect();
+                        let by: Vec<usize> = [input, place[1]].iter().chain(&tap).copied().collect();
+                        sum += f64::from(x[at(&from, of_x)]) * f64::from(weights[at(&by, &of_weights)]);
+                    }
+                }
+                (1.0 / (1.0 + (-sum).exp())) as f32
+            });
+            let given =
+                [Given::Floats(&x, of_x), Given::Floats(&weights, &of_weights), Given::Floats(&bias, &[outputs])];
+            let made = both(&given, |net, ids| {
+                let made = net.transposed_convolution(ids[0], ids[1], has_bias.then_some(ids[2]), window, 1)?;
+                Ok(vec![net.unary(Unary::Sigmoid, made)?])
+            });
+            close(&made[0], &wanted, &format!("{of_x:?} to {outputs} by {kernel:?} / {stride}"));
         }
     }
 }

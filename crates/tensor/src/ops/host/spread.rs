@@ -1,7 +1,8 @@
 //! Distributes rows of results over rayon's threads; a browser has a single thread.
 //!
 //! Invariants: a piece is whole rows, and every row is in exactly one piece. The values of a row do not depend on how
-//! rows are divided into pieces.
+//! rows are divided into pieces. No memory is allocated on rayon's threads, because work is halved by `join` and not
+//! spawned.
 
 /// Minimum number of values per thread. Waking a thread takes about 10 us, and so does processing this many values.
 const WORTH: usize = 32 * 1024;
@@ -30,20 +31,21 @@ fn in_pieces<T: Send>(
     if row == 0 || out.is_empty() {
         return;
     }
-    let rows = out.len() / row;
-    let pieces = threads.min(values / WORTH).min(rows);
+    let pieces = threads.min(values / WORTH).min(out.len() / row).max(1);
+    halve(0, out, row, pieces, work);
+}
+
+fn halve<T: Send>(first: usize, out: &mut [T], row: usize, pieces: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
     #[cfg(not(target_arch = "wasm32"))]
     if pieces > 1 {
-        let each = rows.div_ceil(pieces);
-        rayon::scope(|scope| {
-            for (piece, out) in out.chunks_mut(each * row).enumerate() {
-                scope.spawn(move |_| work(piece * each, out));
-            }
-        });
+        let left = pieces / 2;
+        let rows = out.len() / row * left / pieces;
+        let (one, two) = out.split_at_mut(rows * row);
+        rayon::join(|| halve(first, one, row, left, work), || halve(first + rows, two, row, pieces - left, work));
         return;
     }
     let _ = pieces;
-    work(0, out);
+    work(first, out);
 }
 
 #[cfg(test)]

@@ -53,6 +53,14 @@ fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
         out[0] = input[0];
         return;
     };
+    // Short lines are copied many at a time, without a call for each.
+    if last.length <= SHORT
+        && let Some(at) = axes.iter().position(|axis| axis.to == last.length)
+    {
+        let axis = axes.remove(at);
+        let lines = Lines { count: axis.length, apart: axis.from, length: last.length, stride: last.from };
+        return each(&axes, input, out, &|input, out| copy_lines(input, lines, out));
+    }
     if last.from == 1 {
         return each(&axes, input, out, &|input, out| out[..last.length].copy_from_slice(&input[..last.length]));
     }
@@ -71,6 +79,56 @@ fn copy<const BYTES: usize>(input: &[u8], from: Strided<'_>, out: &mut [u8]) {
         // Checked here, because `zip` would end early without an error.
         assert!((last.length - 1) * last.from < input.len(), "values past the end");
     });
+}
+
+/// Maximum length of the lines of [`copy_lines`].
+pub(crate) const SHORT: usize = 4;
+
+/// Lines at equal distances, of values at equal distances.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines {
+    pub count: usize,
+    /// Values of the input from line to line.
+    pub apart: usize,
+    /// Values of a line, at most [`SHORT`].
+    pub length: usize,
+    /// Values of the input from value to value of a line.
+    pub stride: usize,
+}
+
+/// Copies short lines to the start of `out`, without gaps: for example, pixels from planes of colors.
+pub(crate) fn copy_lines<T: Copy>(input: &[T], lines: Lines, out: &mut [T]) {
+    match lines.length {
+        1 => copy_lines_of::<T, 1>(input, lines, out),
+        2 => copy_lines_of::<T, 2>(input, lines, out),
+        3 => copy_lines_of::<T, 3>(input, lines, out),
+        SHORT => copy_lines_of::<T, SHORT>(input, lines, out),
+        length => panic!("a line of {length} values is not short"),
+    }
+}
+
+fn copy_lines_of<T: Copy, const N: usize>(input: &[T], lines: Lines, out: &mut [T]) {
+    let Lines { count, apart, stride, .. } = lines;
+    let out = &mut out.as_chunks_mut::<N>().0[..count];
+    if count == 0 {
+        return;
+    }
+    // Slices of one length, so that the length is compared once for all.
+    let reach = (count - 1) * apart + 1;
+    let columns: [&[T]; N] = std::array::from_fn(|at| &input[at * stride..][..reach]);
+    if apart == 1 {
+        vectorised!(for (line, out) in out.iter_mut().enumerate() {
+            for (value, column) in out.iter_mut().zip(columns) {
+                *value = column[line];
+            }
+        });
+    } else {
+        for (line, out) in out.iter_mut().enumerate() {
+            for (value, column) in out.iter_mut().zip(columns) {
+                *value = column[line * apart];
+            }
+        }
+    }
 }
 
 /// The axes of the box, except axes of length 1. Neighbouring axes are merged if one axis can replace them.

@@ -11,6 +11,7 @@ use vramp_kernels::vectorised;
 use super::super::{ProgramInput, Walk};
 use crate::ops::dtype::DType;
 use crate::ops::host::convert::floats_of_halves;
+use crate::ops::host::strided::{Lines, SHORT, copy_lines};
 
 /// One value as a register holds it: a float's bits, or a sign-extended integer.
 pub(super) fn load_one(dtype: DType, memory: &[u8], at: usize) -> u32 {
@@ -90,6 +91,21 @@ fn load_strided(
     }
     let (mut within, mut done) = (start % length, 0);
     while done < out.len() {
+        // Whole short lines of words are loaded many at a time.
+        if let (Some((most, apart)), 0, true) = (slower.last(), within, length <= SHORT && dtype.bytes() == 4) {
+            let at = counts.last_mut().expect("an axis has a counter");
+            let count = (most - *at).min((out.len() - done) / length);
+            if count > 0 {
+                let lines = Lines { count, apart: *apart, length, stride };
+                copy_lines(&cast_slice::<u8, u32>(memory)[line..], lines, &mut out[done..]);
+                done += count * length;
+                // The last of these lines is counted below.
+                *at += count - 1;
+                line += (count - 1) * apart;
+                next_line(&mut counts, slower, &mut line);
+                continue;
+            }
+        }
         let run = (length - within).min(out.len() - done);
         let (out, first) = (&mut out[done..done + run], line + within * stride);
         match stride {
@@ -99,15 +115,20 @@ fn load_strided(
         }
         done += run;
         within = 0;
-        for (count, (length, stride)) in counts.iter_mut().zip(slower).rev() {
-            *count += 1;
-            line += stride;
-            if *count < *length {
-                break;
-            }
-            line -= *count * stride;
-            *count = 0;
+        next_line(&mut counts, slower, &mut line);
+    }
+}
+
+/// Steps the counters of the slower axes to the next line, and `line` to its place.
+fn next_line(counts: &mut [usize], slower: &[(usize, usize)], line: &mut usize) {
+    for (count, (length, stride)) in counts.iter_mut().zip(slower).rev() {
+        *count += 1;
+        *line += stride;
+        if *count < *length {
+            break;
         }
+        *line -= *count * stride;
+        *count = 0;
     }
 }
 

@@ -58,7 +58,8 @@ impl ModelFacts {
 
 impl ModelCost {
     pub(crate) fn of(graph: &OnnxGraph, sizes: &[Vec<usize>]) -> Result<ModelCost, ModelError> {
-        let given = sizes.iter().map(|lengths| GivenInput { lengths: lengths.clone(), words: None }).collect();
+        let given =
+            sizes.iter().map(|lengths| GivenInput { lengths: lengths.clone(), words: None, made: None }).collect();
         let planned = Planned::of(graph, &Context::on_host(), given).map_err(|unplanned| match unplanned {
             Unplanned::Failed(error) => error,
             Unplanned::NeedsValue(inputs) => {

@@ -3,6 +3,7 @@
 //! [`onnx`] reads files. It knows no tensors, so that it can be fuzzed without a device. `lower` translates a graph into
 //! the steps of a network. [`Model`] keeps the networks of the sizes that it has been run with.
 
+mod embedded;
 mod error;
 mod facts;
 mod lower;
@@ -11,6 +12,7 @@ mod networks;
 pub mod onnx;
 mod shelf;
 
+pub use embedded::{EmbeddedModel, EmbeddedOutput};
 pub use error::{ModelError, UnsupportedOp};
 pub use facts::{ModelCost, ModelFacts};
 pub use model::{Model, Port};

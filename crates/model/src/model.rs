@@ -148,6 +148,10 @@ impl Model {
         Ok(dispatches)
     }
 
+    pub(crate) fn graph(&self) -> &OnnxGraph {
+        &self.inner.graph
+    }
+
     /// Frees the networks. The next run builds its network again.
     pub fn forget_networks(&self) {
         lock(&self.inner.networks).clear();
@@ -177,7 +181,7 @@ impl Model {
         Ok(())
     }
 
-    fn check_count(&self, count: usize) -> Result<(), ModelError> {
+    pub(crate) fn check_count(&self, count: usize) -> Result<(), ModelError> {
         let (has, ports) = (self.inputs().len(), self.inputs());
         if count == has {
             return Ok(());
@@ -188,7 +192,7 @@ impl Model {
     }
 
     /// Compares a shape with the declared one. `named` has the lengths of named axes so far.
-    fn check_shape<'a>(
+    pub(crate) fn check_shape<'a>(
         &'a self,
         at: usize,
         lengths: &[usize],

@@ -72,7 +72,7 @@ pub(crate) fn network_for(
 fn given(graph: &OnnxGraph, inputs: &[Tensor], needed: &BTreeSet<usize>) -> Result<Vec<GivenInput>, ModelError> {
     let each = inputs.iter().enumerate().map(|(at, tensor)| {
         let words = if needed.contains(&at) { Some(words_of(tensor, graph.inputs[at].dtype)?) } else { None };
-        Ok(GivenInput { lengths: tensor.shape().lengths().to_vec(), words })
+        Ok(GivenInput { lengths: tensor.shape().lengths().to_vec(), words, made: None })
     });
     each.collect()
 }

@@ -49,6 +49,8 @@ pub struct GivenInput {
     pub lengths: Vec<usize>,
     /// The words of the input, if shapes depend on its values.
     pub words: Option<Vec<u32>>,
+    /// The value of the builder that is the input, if steps before the graph compute it.
+    pub made: Option<ValueId>,
 }
 
 /// A lowered graph.
@@ -155,13 +157,16 @@ impl Lowering<'_> {
                 let op = format!("input of type {}", input.dtype.name());
                 LowerError::Unsupported { ops: vec![UnsupportedOp { op, node: input.name.clone() }] }
             })?;
-            let made = match (&given.words, kind) {
-                (None, _) => {
+            let made = match (&given.words, given.made, kind) {
+                (None, Some(made), _) => builder.cast(made, kind),
+                (None, None, _) => {
                     asked.push(at);
                     builder.input(kind, &given.lengths)
                 }
-                (Some(words), WordKind::F32) => builder.floats(bytemuck::cast_slice(words).to_vec(), &given.lengths),
-                (Some(words), WordKind::I32) => builder.integers(bytemuck::cast_slice(words).to_vec(), &given.lengths),
+                (Some(words), _, WordKind::F32) => builder.floats(bytemuck::cast_slice(words).to_vec(), &given.lengths),
+                (Some(words), _, WordKind::I32) => {
+                    builder.integers(bytemuck::cast_slice(words).to_vec(), &given.lengths)
+                }
             };
             let limited =
                 made.and_then(|id| if input.dtype == OnnxType::Bool { one_at_most(builder, id) } else { Ok(id) });

@@ -32,6 +32,7 @@ pub struct Network {
     names: Vec<&'static str>,
     constants: Vec<Tensor>,
     planned_words: usize,
+    moved_words: usize,
     side: Side,
 }
 
@@ -137,6 +138,11 @@ impl Network {
                 if words > 0 { vec![words] } else { Vec::new() }
             })
             .collect();
+        let moved_words = steps
+            .iter()
+            .flat_map(|step| step.inputs.iter().chain(&step.outputs))
+            .map(|memory| memories[*memory].words)
+            .sum();
         let laid = lay(steps, &memories, &outputs, places, &temporary);
         let planned_words = laid.slots.iter().sum::<usize>() + laid.outputs.iter().sum::<usize>();
         let kinds = |of: &[MemoryId]| of.iter().map(|memory| memories[*memory].kind).collect::<Vec<_>>();
@@ -159,6 +165,7 @@ impl Network {
             names,
             constants,
             planned_words,
+            moved_words,
             side,
         })
     }
@@ -190,6 +197,33 @@ impl Network {
             #[cfg(not(target_arch = "wasm32"))]
             Side::Device(device) => device.run(&self.context, inputs, &self.outputs),
         }
+    }
+
+    /// Runs a network on the host over words of the caller, which are f32 bits or i32: as many as each input and output
+    /// has. Allocates nothing in the second run. Fails if the network is on a device.
+    pub fn run_words(&mut self, inputs: &[&[u32]], outputs: &mut [&mut [u32]]) -> Result<(), TensorError> {
+        let op = "network";
+        let given = inputs.iter().map(|words| words.len()).chain(outputs.iter().map(|words| words.len()));
+        let wanted = self.inputs.iter().chain(&self.outputs).map(|(_, shape)| shape.count());
+        if (inputs.len(), outputs.len()) != (self.inputs.len(), self.outputs.len()) || !given.clone().eq(wanted.clone())
+        {
+            let (given, wanted): (Vec<usize>, Vec<usize>) = (given.collect(), wanted.collect());
+            let problem = format!("its inputs and outputs have {wanted:?} words, got {given:?}");
+            return Err(TensorError::Setting { op, problem });
+        }
+        match &mut self.side {
+            Side::Host(host) => host.run_words(&self.context, inputs, outputs),
+            #[cfg(not(target_arch = "wasm32"))]
+            Side::Device(_) => {
+                let problem = "it was built for a device, and words are on the host".to_owned();
+                Err(TensorError::Setting { op, problem })
+            }
+        }
+    }
+
+    /// The type and shape of each output.
+    pub fn outputs(&self) -> &[(WordKind, Shape)] {
+        &self.outputs
     }
 
     /// True if the network runs on a device.
@@ -232,6 +266,11 @@ impl Network {
     /// Bytes that a run needs for intermediate and final values.
     pub fn working_bytes(&self) -> usize {
         self.planned_words * 4
+    }
+
+    /// Words that all steps of a run read and write together.
+    pub fn moved_words(&self) -> usize {
+        self.moved_words
     }
 
     /// The tensors of the known values.

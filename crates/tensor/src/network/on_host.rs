@@ -1,6 +1,6 @@
 //! Runs a network on the host: slots are blocks of the context's pool, and each step is a call over slices.
 //!
-//! Invariant: a run allocates no memory but the tensors of its results.
+//! Invariant: a run allocates no memory but the tensors of its results; a run over the caller's words allocates none.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ struct RunMemory<'a> {
     slots: &'a mut [Option<Block>],
     outputs: SmallVec<[Option<Block>; 4]>,
     constants: &'a [Arc<Block>],
-    inputs: SmallVec<[(Arc<Block>, usize); 4]>,
+    inputs: &'a [&'a [u32]],
 }
 
 impl OnHost {
@@ -47,26 +47,43 @@ impl OnHost {
         inputs: &[Tensor],
         outputs: &[(WordKind, Shape)],
     ) -> Result<Vec<Tensor>, TensorError> {
-        let mut memory = RunMemory {
-            slots: &mut self.slots,
-            outputs: SmallVec::new(),
-            constants: &self.constants,
-            inputs: SmallVec::new(),
-        };
-        for words in &self.laid.outputs {
-            memory.outputs.push(Some(context.pool().lend(OP, words * 4)?));
-        }
+        let mut blocks: SmallVec<[(Arc<Block>, usize); 4]> = SmallVec::new();
         for tensor in inputs {
-            memory.inputs.push((tensor.storage().host(tensor.asking(OP))?, tensor.offset()));
+            blocks.push((tensor.storage().host(tensor.asking(OP))?, tensor.offset()));
         }
-        for step in &self.laid.steps {
-            memory.step(step, context.threads());
-        }
-        let blocks = memory.outputs.into_iter().flatten();
+        let words: SmallVec<[&[u32]; 4]> =
+            blocks.iter().map(|(block, offset)| &cast_slice(block.bytes())[*offset..]).collect();
+        let blocks = self.compute(context, &words)?.into_iter();
         let tensor = |(block, (kind, shape)): (Block, &(WordKind, Shape))| {
             Tensor::over(Storage::on_host(context, block), shape.clone(), kind.dtype(), 0)
         };
         Ok(blocks.zip(outputs).map(tensor).collect())
+    }
+
+    /// Runs over words of the caller. Inputs and outputs have as many words as the network's.
+    pub(super) fn run_words(
+        &mut self,
+        context: &Context,
+        inputs: &[&[u32]],
+        outputs: &mut [&mut [u32]],
+    ) -> Result<(), TensorError> {
+        for (block, out) in self.compute(context, inputs)?.iter().zip(outputs) {
+            out.copy_from_slice(whole(Some(block), out.len()));
+        }
+        Ok(())
+    }
+
+    /// Runs all steps. Returns the memory of the outputs.
+    fn compute(&mut self, context: &Context, inputs: &[&[u32]]) -> Result<SmallVec<[Block; 4]>, TensorError> {
+        let mut outputs = SmallVec::new();
+        for words in &self.laid.outputs {
+            outputs.push(Some(context.pool().lend(OP, words * 4)?));
+        }
+        let mut memory = RunMemory { slots: &mut self.slots, outputs, constants: &self.constants, inputs };
+        for step in &self.laid.steps {
+            memory.step(step, context.threads());
+        }
+        Ok(memory.outputs.into_iter().flatten().collect())
     }
 }
 
@@ -112,10 +129,7 @@ impl RunMemory<'_> {
 
     fn words(&self, place: Place, words: usize) -> &[u32] {
         match place {
-            Place::Input(at) => {
-                let (block, offset) = &self.inputs[at];
-                &cast_slice(block.bytes())[*offset..offset + words]
-            }
+            Place::Input(at) => &self.inputs[at][..words],
             Place::Constant(at) => &cast_slice(self.constants[at].bytes())[..words],
             Place::Slot(at) => whole(self.slots[at].as_ref(), words),
             Place::Output(at) => whole(self.outputs[at].as_ref(), words),

@@ -1,0 +1,71 @@
+//! Models as a part of a larger network: steps before the model's input and after its outputs share the model's plan, its
+//! memory and, on a device, its submit.
+
+use std::sync::Arc;
+
+use vramp_tensor::network::{Network, NetworkBuilder, ValueId};
+use vramp_tensor::{Context, Tensor};
+
+use crate::error::ModelError;
+use crate::lower::{self, GivenInput};
+use crate::model::Model;
+use crate::onnx::OnnxType;
+use crate::shelf::{SharedConstant, Shelf};
+
+/// An output of a model inside a network.
+#[derive(Debug, Clone, Copy)]
+pub struct EmbeddedOutput<'a> {
+    pub name: &'a str,
+    pub value: ValueId,
+    pub dtype: OnnxType,
+}
+
+/// A network with a model in it.
+pub struct EmbeddedModel {
+    pub network: Network,
+    /// Multiplications with an addition, in the model's convolutions and products.
+    pub multiply_adds: u64,
+    /// The network's known values live as long as this.
+    _constants: Vec<Arc<SharedConstant>>,
+}
+
+impl EmbeddedModel {
+    /// Bytes of the network's known values, which other networks may share.
+    pub fn weight_bytes(&self) -> usize {
+        self.network.constants().iter().map(Tensor::bytes).sum()
+    }
+}
+
+impl Model {
+    /// Builds a network around the model. `before` adds the steps that compute the model's inputs and returns them in the
+    /// order of [`Model::inputs`]. `after` gets the model's outputs and returns the outputs of the network. The inputs of
+    /// the network are those that `before` adds.
+    pub fn embedded(
+        &self,
+        context: &Context,
+        before: impl FnOnce(&mut NetworkBuilder) -> Result<Vec<ValueId>, ModelError>,
+        after: impl FnOnce(&mut NetworkBuilder, &[EmbeddedOutput<'_>]) -> Result<Vec<ValueId>, ModelError>,
+    ) -> Result<EmbeddedModel, ModelError> {
+        let mut builder = NetworkBuilder::new(context);
+        let made = before(&mut builder)?;
+        self.check_count(made.len())?;
+        let mut named = Vec::new();
+        let mut given = Vec::with_capacity(made.len());
+        for (at, value) in made.into_iter().enumerate() {
+            let lengths = builder.lengths(value).to_vec();
+            self.check_shape(at, &lengths, &mut named)?;
+            given.push(GivenInput { lengths, words: None, made: Some(value) });
+        }
+        let lowered = lower::lower(self.graph(), &mut builder, &given)?;
+        let outputs: Vec<EmbeddedOutput<'_>> = self
+            .outputs()
+            .iter()
+            .zip(&lowered.outputs)
+            .map(|(port, output)| EmbeddedOutput { name: &port.name, value: output.value, dtype: output.dtype })
+            .collect();
+        let values = after(&mut builder, &outputs)?;
+        let shelf = Shelf::default();
+        let network = builder.build_with(&values, Some(&shelf))?;
+        Ok(EmbeddedModel { network, multiply_adds: lowered.multiply_adds, _constants: shelf.into_taken() })
+    }
+}

@@ -13,6 +13,8 @@ mod models;
 mod multimodal;
 #[path = "../examples/06_own_gpu_code.rs"]
 mod own_gpu_code;
+#[path = "../examples/12_person.rs"]
+mod person;
 #[path = "../examples/04_tensors.rs"]
 mod tensors;
 
@@ -39,6 +41,11 @@ fn frames_of_a_program_are_pushed_and_pulled() {
 #[test]
 fn settings_change_while_a_pipeline_runs() {
     live::main().expect("lesson 9 runs");
+}
+
+#[test]
+fn a_person_stands_before_a_blurred_background() {
+    person::main().expect("lesson 12 runs");
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod handler_faults;
 mod harness;
 mod lessons;
 mod live;
+mod models;
 mod notes_in_text;
 mod payloads;
 mod pipeline;

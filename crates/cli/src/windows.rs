@@ -96,6 +96,17 @@ pub(crate) fn add_preview(args: &RunArgs, spec: &mut GraphSpec, catalog: &Catalo
     Ok(())
 }
 
+/// The sink of a live view, and whether it can be seen: a window, the terminal, or nothing.
+pub(crate) fn live_sink() -> (&'static str, bool) {
+    if has_display() {
+        (window::ENTRY.name, true)
+    } else if std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+        (terminal::ENTRY.name, true)
+    } else {
+        ("null", false)
+    }
+}
+
 fn preview_kind() -> &'static str {
     if has_display() { window::ENTRY.name } else { terminal::ENTRY.name }
 }

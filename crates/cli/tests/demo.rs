@@ -51,3 +51,21 @@ fn its_options_are_those_of_a_run() {
     ends_with(2, demo(&["--output", "."]));
     ends_with(3, demo(&["--device", "no such card"]));
 }
+
+#[test]
+fn with_a_model_it_writes_a_picture_of_what_the_network_found_and_ends_by_itself_where_nothing_can_be_shown() {
+    let dir = dir("with_a_model");
+    let run = ends_with(0, vramp_in(&dir, &["demo", "--model", "--seconds", "0.5", "--cpu", "--output", "50%.png"]));
+    assert!(run.out.contains(" frames, ") && run.out.contains("the network took "), "{}", run.out);
+    assert!(run.err.contains("50%.png shows a person"), "{}", run.err);
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left");
+    ends_with(0, vramp_in(&dir, &["run", "image path=50%.png ! raw path=both.rgba", "-q", "--cpu"]));
+    let both = std::fs::read(dir.join("both.rgba")).unwrap();
+    assert_eq!(both.len(), 768 * 384 * 4);
+    let red = |x: usize, y: usize| both[(y * 768 + x) * 4];
+    assert!(red(384 + 4, 4) < 20 && red(384 + 170, 100) > 235, "the mask: a corner, and the face");
+    let report = json(&ends_with(0, vramp_in(&dir, &["demo", "--model", "--seconds", "0.3", "--json", "-q"])));
+    assert!(report["frames"].as_u64().unwrap() > 0, "{report}");
+    ends_with(2, vramp_in(&dir, &["demo", "--model", "--trace", "x.json"]));
+    ends_with(1, vramp_in(&dir, &["demo", "--model", "--output", "no/such/place.png"]));
+}

@@ -4,6 +4,7 @@
 
 // Shared by several files.
 mod desktop;
+#[expect(dead_code, reason = "the tests of the facade use the rest")]
 mod onnx_file;
 mod program;
 #[cfg(unix)]
@@ -29,6 +30,7 @@ mod latency;
 mod memory;
 mod messages;
 mod model;
+mod networks;
 mod plan;
 mod recovery;
 mod report;

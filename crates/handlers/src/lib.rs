@@ -11,6 +11,7 @@ pub mod convert;
 pub mod draw;
 pub mod files;
 pub mod filter;
+pub mod model;
 pub mod probe;
 pub mod sink;
 pub mod source;
@@ -35,11 +36,12 @@ pub use videos::Videos;
 /// All built-in handlers. The planner inserts `convert` where formats differ.
 pub fn registry() -> Registry {
     let videos = Videos::default();
-    let families: [Vec<Kind>; 6] = [
+    let families: [Vec<Kind>; 7] = [
         source::kinds(&videos),
         filter::kinds(),
         draw::kinds(),
         convert::kinds(),
+        model::kinds(),
         control::kinds(),
         sink::kinds(&videos),
     ];

@@ -62,8 +62,9 @@ fn the_handlers_are_exactly_these() {
         ),
         (Family::Draw, "compositor fps markers mix overlay text waveform"),
         (Family::Convert, "convert download upload"),
+        (Family::Model, "model"),
         (Family::Control, "delay every identity probe"),
-        (Family::Sink, "app jpeg null png raw terminal video window y4m"),
+        (Family::Sink, "app jpeg null png raw terminal values video window y4m"),
     ];
     let registry = registry();
     let catalog = registry.catalog();
@@ -118,6 +119,12 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Convert, "convert", "format"),
         (Family::Convert, "upload", ""),
         (Family::Convert, "download", ""),
+        (
+            Family::Model,
+            "model",
+            "path output=raw of? size? multiple=32 layout=auto channels=rgb range=0..1 mean? std? fit=stretch channel? \
+             activation=none threshold? show=alpha top=5 decode? iou=0.45 labels? every=1",
+        ),
         (Family::Control, "identity", ""),
         (Family::Control, "delay", "frames keep-times=false"),
         (Family::Control, "every", "n"),
@@ -127,6 +134,7 @@ fn settings_and_their_defaults_are_exactly_these() {
         (Family::Sink, "jpeg", "path quality=90"),
         (Family::Sink, "y4m", "path partial=beside"),
         (Family::Sink, "raw", "path partial=beside"),
+        (Family::Sink, "values", "path partial=beside"),
         (Family::Sink, "video", "path codec? crf? preset? audio=copy partial=beside"),
         (Family::Sink, "window", "title=vramp fullscreen=false"),
         (Family::Sink, "terminal", ""),
@@ -161,6 +169,14 @@ fn choices_are_exactly_these() {
         (Family::Draw, "waveform", "kind", "sine luma"),
         (Family::Draw, "compositor", "layout", "grid row column pip"),
         (Family::Draw, "mix", "mode", "mix over add multiply screen difference"),
+        (Family::Model, "model", "output", "raw mask classes boxes"),
+        (Family::Model, "model", "layout", "auto nchw nhwc"),
+        (Family::Model, "model", "channels", "rgb bgr gray"),
+        (Family::Model, "model", "range", "0..1 -1..1 0..255"),
+        (Family::Model, "model", "fit", "stretch letterbox crop"),
+        (Family::Model, "model", "activation", "none sigmoid softmax"),
+        (Family::Model, "model", "show", "alpha mask"),
+        (Family::Model, "model", "decode", "yolov8 yolox blazeface corners"),
     ];
     for (family, name, key, words) in expected {
         let setting = entry(family, name).setting(key).expect("the setting exists");
@@ -180,8 +196,9 @@ fn the_setting_that_needs_no_key_is_exactly_this_one() {
         ),
         (Family::Draw, "overlay=path markers=size waveform=kind text=text compositor=layout mix=amount"),
         (Family::Convert, "convert=format"),
+        (Family::Model, "model=path"),
         (Family::Control, "delay=frames every=n"),
-        (Family::Sink, "png=path jpeg=path y4m=path raw=path video=path"),
+        (Family::Sink, "png=path jpeg=path y4m=path raw=path values=path video=path"),
     ];
     for (family, pairs) in expected {
         let found: BTreeSet<String> = registry()

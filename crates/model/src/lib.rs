@@ -11,6 +11,7 @@ mod model;
 mod networks;
 pub mod onnx;
 mod shelf;
+pub mod shipped;
 
 pub use embedded::{EmbeddedModel, EmbeddedOutput};
 pub use error::{ModelError, UnsupportedOp};

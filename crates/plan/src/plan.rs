@@ -182,6 +182,8 @@ pub struct PlannedRing {
 pub struct PlannedMemory {
     pub gpu_bytes: u64,
     pub cpu_bytes: u64,
+    /// The part of `cpu_bytes` that handlers hold beside the pool of frames, such as the weights of networks.
+    pub cpu_held_bytes: u64,
     /// Frames in host memory, by size. A pipeline allocates all these frames before it uses the first frame.
     pub host_frames: Vec<PooledFrames>,
 }

@@ -424,9 +424,12 @@ pub(crate) struct DemoArgs {
     /// File to write the frame to
     #[arg(short, long, value_name = "FILE", default_value = "vramp-demo.png", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Duration of each run, in seconds
-    #[arg(long, value_name = "S", value_parser = seconds, default_value = "1.5")]
-    pub(crate) seconds: Duration,
+    /// Show a neural network live instead: it finds the person in the picture of a camera, in a window or the terminal
+    #[arg(long, conflicts_with = "trace")]
+    pub(crate) model: bool,
+    /// Duration of each run, in seconds; 1.5 by default. With --model, until the window is closed
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) seconds: Option<Duration>,
     /// Print the results as one line of JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,

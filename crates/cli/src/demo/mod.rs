@@ -1,11 +1,14 @@
-//! `vramp demo`: runs five handlers on this machine, writes one frame, and prints the plan and the results.
+//! `vramp demo`: runs five handlers on this machine, writes one frame, and prints the plan and the results. With `--model`,
+//! [`model`] shows a neural network.
 //!
 //! Without a graphics adapter the demo runs on the CPU and prints a note. The output file gets its final name only when
 //! it is complete.
 
+mod model;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::Serialize;
@@ -27,6 +30,8 @@ const LARGEST: &str = "1920x1080";
 /// Number of the frame to write, which shows the ball one second after it started to move. By then, the frame rate
 /// that `fps` draws has been measured. A machine that reaches fewer than 30 frames per second writes an earlier frame.
 const PICTURED: u64 = 30;
+/// The duration of a run without `--seconds`.
+const SECONDS: Duration = Duration::from_millis(1500);
 
 #[derive(Serialize)]
 pub(crate) struct Ran {
@@ -44,6 +49,9 @@ struct DemoJson<'a> {
 
 pub(crate) fn run(args: &DemoArgs, registry: &Registry) -> Result<(), CliError> {
     args.flags.refuse_latency("`vramp demo` compares fixed runs")?;
+    if args.model {
+        return model::run(args, registry);
+    }
     let interrupts = Interrupts::listen()?;
     let mut files = FileUse::default().writes("--output", &args.output);
     if let Some(trace) = &args.trace {
@@ -118,12 +126,13 @@ fn measure(
 ) -> Result<Option<Ran>, CliError> {
     let flags = &args.flags;
     let graph = graph(registry, size, HandlerSpec::new("null"), None)?;
-    let live = Live::new(flags.quiet, Total::Time(args.seconds), false);
+    let seconds = args.seconds.unwrap_or(SECONDS);
+    let live = Live::new(flags.quiet, Total::Time(seconds), false);
     let options = RunOptions {
         only: Some(space),
         // A table row describes one space, so a run does not continue on the CPU after the device is lost.
         on_loss: flags.on_loss.unwrap_or(OnLoss::Stop),
-        longest_ms: Some(whole_ms(args.seconds)),
+        longest_ms: Some(whole_ms(seconds)),
         ..request::options(flags)?
     };
     let mut builder = request::on_this_machine(flags, &graph, registry)?.options(options).listener(live.listener());

@@ -2,7 +2,15 @@
 
 /// A file of opset 17 with these nodes.
 pub(crate) fn model(nodes: &[Vec<u8>], inputs: &[Port<'_>], outputs: &[Port<'_>]) -> Vec<u8> {
+    model_with(nodes, &[], inputs, outputs)
+}
+
+/// A file of opset 17 with these nodes and weights.
+pub(crate) fn model_with(nodes: &[Vec<u8>], weights: &[Vec<u8>], inputs: &[Port<'_>], outputs: &[Port<'_>]) -> Vec<u8> {
     let mut graph = Vec::new();
+    for weight in weights {
+        bytes(&mut graph, 5, weight);
+    }
     for node in nodes {
         bytes(&mut graph, 1, node);
     }
@@ -20,6 +28,19 @@ pub(crate) fn model(nodes: &[Vec<u8>], inputs: &[Port<'_>], outputs: &[Port<'_>]
     bytes(&mut model, 7, &graph);
     bytes(&mut model, 8, &opset);
     model
+}
+
+/// A weight of f32.
+pub(crate) fn weight(name: &str, dims: &[u64], values: &[f32]) -> Vec<u8> {
+    let mut weight = Vec::new();
+    for dim in dims {
+        number(&mut weight, 1, *dim);
+    }
+    number(&mut weight, 2, 1);
+    bytes(&mut weight, 8, name.as_bytes());
+    let values: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    bytes(&mut weight, 9, &values);
+    weight
 }
 
 /// A node without attributes.

@@ -2,7 +2,7 @@
 //!
 //! `fonts` shapes text, `sheet` holds coverage masks, `template` finds placeholders, `values` formats the values of
 //! placeholders, `value_glyphs` has the characters of values, and `writing` lays out whole text blocks in one colour.
-//! `painter` paints lines into an image, for the overlays of windows.
+//! `painter` paints lines into an image, for the overlays of windows. `strips` has single lines as coverage.
 //!
 //! Shaping allocates, so it happens once, when a handler is created; a character that only a note has is shaped when it
 //! first occurs. For a frame, existing masks are only placed next to each other, without allocating. When the text changes, the CPU combines the masks into one coverage image, which
@@ -14,6 +14,7 @@
 mod fonts;
 mod painter;
 mod sheet;
+mod strips;
 mod template;
 mod value_glyphs;
 mod values;
@@ -21,6 +22,7 @@ mod writing;
 
 pub(crate) use fonts::Fonts;
 pub use painter::{PaintedLine, PaintedText, TextPainter};
+pub(crate) use strips::{strip, strip_height};
 pub(crate) use template::{Template, TemplatePiece};
 pub(crate) use values::{MOST_NOTE_CHARACTERS, TextValue, TextValues};
 pub(crate) use writing::{TextBlock, TextPlacement};

@@ -6,6 +6,7 @@ pub mod null;
 pub mod png;
 pub mod raw;
 pub mod terminal;
+pub mod values;
 pub mod video;
 pub mod window;
 pub mod y4m;
@@ -27,6 +28,7 @@ pub(crate) fn kinds(videos: &Videos) -> Vec<Kind> {
         Kind::new(&jpeg::ENTRY, jpeg::make),
         Kind::new(&y4m::ENTRY, y4m::make),
         Kind::new(&raw::ENTRY, raw::make),
+        Kind::new(&values::ENTRY, values::make),
         Kind::new(&terminal::ENTRY, terminal::make),
         through_ffmpeg(videos),
         Kind::new(&window::ENTRY, window::make),

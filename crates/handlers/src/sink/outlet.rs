@@ -63,10 +63,15 @@ pub(super) trait Outlet: Write + Send {
 }
 
 pub(super) fn open(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
+    if path == "-" && io::stdout().is_terminal() {
+        return Err(OutletError::Terminal);
+    }
+    open_text(path)
+}
+
+/// Like [`open`], for text, which a terminal can show.
+pub(super) fn open_text(path: &str) -> Result<Box<dyn Outlet>, OutletError> {
     if path == "-" {
-        if io::stdout().is_terminal() {
-            return Err(OutletError::Terminal);
-        }
         return Ok(Box::new(StandardOutput));
     }
     match OutletTarget::look(path, PathBuf::new())? {

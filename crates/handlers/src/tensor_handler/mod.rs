@@ -6,7 +6,7 @@
 //!
 //! Invariant: nothing is read back from the device. What a handler returns stays where the frames are.
 
-mod payload;
+pub(crate) mod payload;
 
 use vramp_gpu::Recording;
 use vramp_plan::Content;

@@ -120,7 +120,7 @@ fn misfit(made: &Tensor, output: &Content, wanted: &[usize], dtype: DType) -> Ha
 
 /// The error of a run for an error of a tensor: the loss of a device is handled by the lane, and a call that finds too
 /// little memory is repeated.
-pub(super) fn failed(error: TensorError, device: Option<&Device>) -> HandlerError {
+pub(crate) fn failed(error: TensorError, device: Option<&Device>) -> HandlerError {
     match (error, device) {
         (TensorError::Lost { reason, .. }, Some(_)) => {
             HandlerError::Device(DeviceError::Play(PlayError::Lost(Lost { reason })))

@@ -44,7 +44,7 @@ pub fn small(source: Size, size: Size) -> Vec<u32> {
 
 /// The source position of each pixel along an axis, from pixel centre to pixel centre: (x + 1/2) from/to - 1/2, clamped
 /// to the source, rounded half up.
-pub(super) fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
+pub fn axis(from: u32, to: u32) -> impl Iterator<Item = u32> {
     let (from, to) = (u64::from(from), u64::from(to));
     let last = (from - 1) << FRACTION_BITS;
     (0..to).map(move |at| {

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a figure is used only after the step that measured the figure.
 
+use vramp_model::shipped;
 use vramp_plan::catalog::{Class, Entry, Fallback, Family, KernelRule, ValueType};
 use vramp_plan::{Figure, Profile, Size, Space};
 use vramp_runtime::Registry;
@@ -77,6 +78,8 @@ pub(super) enum CalibrationStep {
     },
     /// Drawing an image from a file.
     Overlay(Space),
+    /// Neural networks.
+    Network(Space),
     /// Writing files.
     Files,
 }
@@ -120,7 +123,7 @@ fn handlers(steps: &mut Vec<CalibrationStep>, registry: &Registry, space: Space)
     for (key, text) in CONVERSIONS {
         steps.push(CalibrationStep::Handler { keys: vec![key], pieces: vec![behind_solid(text, space)] });
     }
-    steps.push(CalibrationStep::Overlay(space));
+    steps.extend([CalibrationStep::Overlay(space), CalibrationStep::Network(space)]);
 }
 
 /// Handlers with a kernel that filter or draw and are in no list here, each with its text in the measured pipeline. The
@@ -167,6 +170,7 @@ impl CalibrationStep {
                 format!("{} on the {space}", keys[0])
             }
             CalibrationStep::Overlay(space) => format!("overlay on the {space}"),
+            CalibrationStep::Network(space) => format!("networks on the {space}"),
             CalibrationStep::Files => "files".to_owned(),
         }
     }
@@ -191,9 +195,10 @@ impl CalibrationStep {
                 cost_of::handler(timer, keys, pieces, profile, stopped)
             }
             (CalibrationStep::Overlay(space), Some(folder)) => overlay(timer, *space, profile, folder, stopped),
+            (CalibrationStep::Network(space), Some(folder)) => network(timer, *space, profile, folder, stopped),
             (CalibrationStep::Files, Some(folder)) => files(timer, profile, folder, stopped),
             // Without a folder for files, the figures of the class remain.
-            (CalibrationStep::Overlay(_) | CalibrationStep::Files, None) => Ok(()),
+            (CalibrationStep::Overlay(_) | CalibrationStep::Network(_) | CalibrationStep::Files, None) => Ok(()),
         }
     }
 }
@@ -312,6 +317,31 @@ fn overlay(
     cost_of::handler(timer, &["overlay"], &[piece], profile, stopped)
 }
 
+/// Measures a network that finds faces; it represents all networks.
+fn network(
+    timer: &PipelineTimer<'_>,
+    space: Space,
+    profile: &mut Profile,
+    folder: &ScratchFolder,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), CalibrateError> {
+    let path = folder.file("faces.onnx");
+    let plain = path.trim_matches('"');
+    if std::fs::write(plain, shipped::BLAZEFACE).is_err() {
+        // As without a folder, the figure of the class remains.
+        return Ok(());
+    }
+    let model = format!("model path={path} output=boxes decode=blazeface range=-1..1");
+    let piece = behind_solid(&model, space).most_frames(16);
+    cost_of::handler(timer, &["model"], &[piece], profile, stopped)?;
+    if let Some(rates) = cost_of::rates(profile, space)
+        && let Some(figure) = rates.handlers.remove("model")
+    {
+        rates.network = figure;
+    }
+    Ok(())
+}
+
 /// Measures writing files: `png` represents all codecs, and `raw` represents everything that only moves bytes.
 fn files(
     timer: &PipelineTimer<'_>,
@@ -369,6 +399,7 @@ pub(super) fn each_rate(profile: &mut Profile, mut look: impl FnMut(&mut Figure)
             &mut rates.reduce,
             &mut rates.codec,
             &mut rates.moved,
+            &mut rates.network,
         ];
         all.into_iter().for_each(&mut look);
     }

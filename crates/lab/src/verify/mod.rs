@@ -10,9 +10,9 @@
 //! 2. each handler on the GPU on identical inputs, to the byte;
 //! 3. the fused graph on the GPU.
 //!
-//! A user's shader computes in floats, which a driver may round differently in another kernel. For the results of such
-//! a shader a difference of one level is allowed, and the results of later handlers that may amplify the difference are
-//! reported as not compared. Handlers that do not fit the device are reported with the plan's reason. A reported
+//! A user's shader and a neural network compute in floats, which a driver may round differently in another kernel. For
+//! their results a difference of one level is allowed, and the results of later handlers that may amplify the difference
+//! are reported as not compared. Handlers that do not fit the device are reported with the plan's reason. A reported
 //! difference names the first kernel whose result differs.
 //!
 //! ```
@@ -397,8 +397,8 @@ fn tolerances(subject: &Subject<'_>, tried: &Tried) -> BTreeMap<String, Toleranc
 }
 
 /// The allowed difference between a handler's two implementations on the same input. vramp's own kernels compute in
-/// whole numbers in both implementations. A user's shader computes in floats, and the driver decides how floats are
-/// rounded.
+/// whole numbers in both implementations. A user's shader and a network compute in floats, and the driver decides how
+/// floats are rounded.
 fn levels(entry: &Entry) -> u8 {
-    u8::from(entry.name == "wgsl")
+    u8::from(entry.name == "wgsl" || entry.network.is_some())
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::words::{ANY_SIDE, Content, DType, Format, Interval, Size, Space, SpaceSet};
 
-use super::{KernelDesc, KernelRule, Setting, SettingValues};
+use super::{Class, KernelDesc, KernelRule, NetworkNeedsBy, Setting, SettingValues, Units, Work};
 
 /// The description of one kind of handler.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +49,8 @@ pub struct Entry {
     /// The size of the small data that the handler's kernel reads on the device, such as a table, glyphs or a logo;
     /// `None` without small data. All small data of a fused kernel share one buffer.
     pub small: Option<SmallBytes>,
+    /// The needs of the network that the handler runs; `None` if it runs none.
+    pub network: Option<NetworkNeedsBy>,
     /// True if the handler looks up each byte of a pixel in a table. If two such handlers are neighbours in a fused
     /// kernel, their tables become one table.
     pub folds: bool,
@@ -105,6 +107,8 @@ pub enum Family {
     Draw,
     /// Changes format or space.
     Convert,
+    /// Runs neural networks.
+    Model,
     /// Changes which frames pass, and when.
     Control,
     /// Consumes frames.
@@ -113,8 +117,8 @@ pub enum Family {
 
 impl Family {
     /// In the order of a pipeline.
-    pub const ALL: [Family; 6] =
-        [Family::Source, Family::Filter, Family::Draw, Family::Convert, Family::Control, Family::Sink];
+    pub const ALL: [Family; 7] =
+        [Family::Source, Family::Filter, Family::Draw, Family::Convert, Family::Model, Family::Control, Family::Sink];
 
     /// The word used in text.
     pub const fn name(self) -> &'static str {
@@ -123,6 +127,7 @@ impl Family {
             Family::Filter => "filter",
             Family::Draw => "draw",
             Family::Convert => "convert",
+            Family::Model => "model",
             Family::Control => "control",
             Family::Sink => "sink",
         }
@@ -391,73 +396,6 @@ impl When {
     }
 }
 
-/// The class of a handler's work. A profile has one rate for each class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// A per-pixel function: a table, a small matrix, a blend.
-    Pixel,
-    /// Drawing a few pixels: text, lines, boxes. Unit: one touched pixel.
-    Draw,
-    /// Multiply-adds of a stencil. Unit: one tap of one pixel.
-    Tap,
-    /// One filtered sample at a computed position.
-    Sample,
-    /// One compare-exchange of a sorting network on one pixel.
-    Sort,
-    /// One pixel of a whole-frame sum.
-    Reduce,
-    /// One pixel encoded into or decoded from a compressed format.
-    Codec,
-    /// One pixel moved unchanged through a pipe, file or window.
-    Move,
-}
-
-impl Class {
-    /// In a fixed order.
-    pub const ALL: [Class; 8] =
-        [Class::Pixel, Class::Draw, Class::Tap, Class::Sample, Class::Sort, Class::Reduce, Class::Codec, Class::Move];
-
-    /// The word used in profiles and text.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Class::Pixel => "pixel",
-            Class::Draw => "draw",
-            Class::Tap => "tap",
-            Class::Sample => "sample",
-            Class::Sort => "sort",
-            Class::Reduce => "reduce",
-            Class::Codec => "codec",
-            Class::Move => "move",
-        }
-    }
-}
-
-/// The work of a handler on one frame.
-#[derive(Debug, Clone, Copy)]
-pub struct Work {
-    pub class: Class,
-    pub units: Units,
-}
-
-impl Work {
-    /// No work that is worth counting.
-    pub const NONE: Work = Work { class: Class::Pixel, units: Units::PerPixel(0.0) };
-}
-
-/// Units of work on one frame.
-#[derive(Debug, Clone, Copy)]
-pub enum Units {
-    /// This many units per pixel of the output, or of the lead input for sinks. If the output is a tensor or data, per
-    /// element of the output or of the lead input, whichever has more.
-    PerPixel(f64),
-    /// This many units per pixel, depending on settings.
-    PerPixelBy(fn(&SettingValues) -> f64),
-    /// This many units per frame, depending on settings and the sizes of the lead input and the output. Used for
-    /// handlers that touch only a part of a frame, or read more than they write. Without an input, the function gets
-    /// the output's size twice; without an output, it gets the input's size twice.
-    PerFrameBy(fn(&SettingValues, Size, Size) -> f64),
-}
-
 impl Entry {
     /// A filter with one video input, one video output, an implementation for each space and a pointwise kernel. Most
     /// entries are copies of this entry with some fields changed.
@@ -479,6 +417,7 @@ impl Entry {
         work_when: &[],
         check: |_| Ok(()),
         small: None,
+        network: None,
         folds: false,
         delay: Frames::Fixed(0),
         keeps_times: When::Never,

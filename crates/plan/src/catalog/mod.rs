@@ -6,10 +6,11 @@ mod kernel;
 mod probe;
 mod registry;
 mod setting;
+mod work;
 
 pub use entry::{
-    Class, Entry, Family, FormatRule, Frames, Input, Output, PortMedia, RateRule, SizeRule, SmallBytes, TensorBy,
-    TensorRule, TransferDirection, Units, When, Work, is_live_address,
+    Entry, Family, FormatRule, Frames, Input, Output, PortMedia, RateRule, SizeRule, SmallBytes, TensorBy, TensorRule,
+    TransferDirection, When, is_live_address,
 };
 pub use intermediate::IntermediateExtent;
 pub use kernel::{KernelDesc, KernelKind, KernelRule};
@@ -19,3 +20,4 @@ pub use probe::{
 pub use registry::nearest;
 pub use registry::{Catalog, EntryError};
 pub use setting::{Fallback, Liveness, PathUse, Setting, SettingValues, Value, ValueType};
+pub use work::{Class, NetworkNeeds, NetworkNeedsBy, Units, Work};

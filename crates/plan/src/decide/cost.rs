@@ -181,7 +181,14 @@ impl<'a> Model<'a> {
             }
         };
         // Rates are in million units per second. One million units per second is a thousandth of a unit per nanosecond.
-        weighted(units.max(0.0) / rate * 1e3, weight)
+        weighted(units.max(0.0) / rate * 1e3 + self.network_ns(net, at, space), weight)
+    }
+
+    /// The time in which the steps of a network move their values and are called.
+    fn network_ns(&self, net: &Net<'_>, at: usize, space: Space) -> f64 {
+        let Some(needs) = net.network(at).filter(|needs| needs.kernels > 0.0) else { return 0.0 };
+        let each = (needs.moved_bytes / needs.kernels) as u64;
+        needs.kernels * (self.memory_ns(each, space, self.share(net, at)) + self.call_ns(space))
     }
 
     fn pass(&self, net: &Net<'_>, at: usize, space: Space, weight: Weight) -> u64 {
@@ -241,12 +248,14 @@ impl<'a> Model<'a> {
     }
 
     /// The fraction of the profile's threads that a node uses. A kernel uses one thread per band of rows, up to the
-    /// number of threads that the user allows. A node without a kernel uses the one thread of its lane.
+    /// number of threads that the user allows, and so do the steps of a network. Any other node without a kernel uses the
+    /// one thread of its lane.
     fn share(&self, net: &Net<'_>, at: usize) -> f64 {
         let threads = self.profile.cpu.threads.value;
         let left = self.tuning.threads.map_or(threads, |n| f64::from(n).min(threads)).max(1.0);
         let node = &net.nodes[at];
         let bands = match node.kernel {
+            None if node.entry.network.is_some() => u64::MAX,
             None => 1,
             Some(_) => node.outputs.first().map_or(0, Content::elements) / LEAST_BAND_PIXELS,
         };

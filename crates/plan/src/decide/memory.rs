@@ -3,7 +3,8 @@
 //! Frames are counted by size, since pools keep sizes apart. On the host, the count includes frames in links and
 //! delays, frames in use, and frames before a node that waits. On the device, the count also includes what each
 //! submission in flight uses, such as intermediates of kernels, because a recording keeps every buffer that it uses
-//! until the device has finished the recording. The small data of a handler are counted by the upper bound in its
+//! until the device has finished the recording. Networks hold their weights and intermediate values; handlers with the
+//! same file share the weights. The small data of a handler are counted by the upper bound in its
 //! entry, or by the size that a probe found in a file. The staging rings of transfers and the rows that kernels buffer
 //! on the host are not counted, since they do not come from the pools; the report of a run includes the staging rings.
 //!
@@ -73,6 +74,7 @@ pub(super) fn memory(
     Ok(PlannedMemory {
         gpu_bytes: count.gpu.bytes(),
         cpu_bytes: count.cpu.bytes(),
+        cpu_held_bytes: count.cpu.held,
         host_frames: count.cpu.classes.iter().map(frames).collect(),
     })
 }
@@ -81,6 +83,8 @@ pub(super) fn memory(
 #[derive(Debug, Default)]
 struct SpaceNeed {
     classes: BTreeMap<u64, u64>,
+    /// Bytes beside the frames.
+    held: u64,
     most: u64,
     most_for: String,
 }
@@ -89,7 +93,16 @@ impl SpaceNeed {
     fn add(&mut self, frames: u64, bytes: u64, what: impl FnOnce() -> String) {
         let count = self.classes.entry(bytes).or_default();
         *count = count.saturating_add(frames);
-        let bytes = frames.saturating_mul(bytes);
+        self.note(frames.saturating_mul(bytes), what);
+    }
+
+    /// Adds bytes that are not frames.
+    fn hold(&mut self, bytes: u64, what: impl FnOnce() -> String) {
+        self.held = self.held.saturating_add(bytes);
+        self.note(bytes, what);
+    }
+
+    fn note(&mut self, bytes: u64, what: impl FnOnce() -> String) {
         if bytes > self.most {
             self.most = bytes;
             self.most_for = what();
@@ -97,7 +110,7 @@ impl SpaceNeed {
     }
 
     fn bytes(&self) -> u64 {
-        self.classes.iter().fold(0, |sum: u64, (bytes, count)| sum.saturating_add(bytes.saturating_mul(*count)))
+        self.classes.iter().fold(self.held, |sum, (bytes, count)| sum.saturating_add(bytes.saturating_mul(*count)))
     }
 }
 
@@ -169,6 +182,7 @@ impl<'a> Count<'a> {
         count.turns();
         count.submissions();
         count.small_data();
+        count.networks();
         count
     }
 
@@ -341,6 +355,25 @@ impl<'a> Count<'a> {
                 let bytes: u64 = nodes.iter().fold(0, |sum, at| sum.saturating_add(self.net.small_bytes(*at)));
                 let name = &self.net.nodes[nodes[0]].name;
                 self.gpu.add(1, blocks(bytes.max(1)), || format!("{bytes} bytes of small data of {name}"));
+            }
+        }
+    }
+
+    /// Counts what networks hold during the whole run.
+    fn networks(&mut self) {
+        let mut counted: Vec<(Space, String)> = Vec::new();
+        for (at, node) in self.net.nodes.iter().enumerate() {
+            let Some(needs) = self.net.network(at) else { continue };
+            let space = self.spaces[at];
+            let need = match space {
+                Space::Gpu => &mut self.gpu,
+                Space::Cpu => &mut self.cpu,
+            };
+            need.hold(needs.held_bytes, || format!("intermediate values of {}", node.name));
+            let weights = (space, needs.weights);
+            if !counted.contains(&weights) {
+                need.hold(needs.weight_bytes, || format!("weights of {}", node.name));
+                counted.push(weights);
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::catalog::{Class, Entry, Family, KernelDesc, SettingValues, TransferDirection, Units};
+use crate::catalog::{Class, Entry, Family, KernelDesc, NetworkNeeds, SettingValues, TransferDirection, Units};
 use crate::plan::PortAt;
 use crate::words::{Content, Policy, Space, SpaceSet};
 
@@ -86,6 +86,13 @@ impl Net<'_> {
         let Some(made) = node.outputs.first().and_then(Content::frame) else { return 0 };
         let source = self.lead_wire(at).and_then(|w| self.wires[w].content.frame()).unwrap_or(made);
         node.small_bytes.unwrap_or_else(|| bytes(&node.settings, source.size, made.size))
+    }
+
+    /// The needs of the network that a node runs.
+    pub fn network(&self, at: usize) -> Option<NetworkNeeds> {
+        let node = &self.nodes[at];
+        let frame = self.lead_wire(at).and_then(|wire| self.wires[wire].content.frame())?;
+        node.entry.network.map(|needs| needs(&node.settings, frame.size))
     }
 
     /// Class and units of work per frame.

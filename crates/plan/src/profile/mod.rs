@@ -105,6 +105,7 @@ pub struct Rates {
     pub codec: Figure,
     #[serde(rename = "move")]
     pub moved: Figure,
+    pub network: Figure,
     /// Figures of single handlers, by kind (`blur`) or by kind and the word of a setting (`pattern.ball`).
     #[serde(default)]
     pub handlers: BTreeMap<String, Figure>,
@@ -136,6 +137,7 @@ impl Rates {
             Class::Reduce => &self.reduce,
             Class::Codec => &self.codec,
             Class::Move => &self.moved,
+            Class::Network => &self.network,
         }
     }
 }

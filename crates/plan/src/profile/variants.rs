@@ -29,7 +29,7 @@ impl Variants {
         match class {
             Class::Sample => self.sample,
             Class::Tap | Class::Sort => self.tap,
-            Class::Pixel | Class::Draw | Class::Reduce | Class::Codec | Class::Move => self.pixel,
+            Class::Pixel | Class::Draw | Class::Reduce | Class::Codec | Class::Move | Class::Network => self.pixel,
         }
     }
 

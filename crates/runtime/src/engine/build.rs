@@ -21,6 +21,7 @@ use crate::link::wake_signal::WakeSignal;
 use crate::memory::heap::HeapTally;
 use crate::observe::monitor::RunProgress;
 use crate::observe::sink_counter::SinkCounter;
+use crate::services::SharedValues;
 use crate::waker::Driver;
 
 use super::barrier::SourceMark;
@@ -54,6 +55,7 @@ pub(super) struct BuildContext<'a> {
     pub(super) target: PoolTarget,
     pub(super) handles: Handles,
     pub(super) driver: Driver,
+    pub(super) shared_values: SharedValues,
     /// The marks of the sources.
     pub(super) marks: RefCell<Vec<Arc<SourceMark>>>,
 }
@@ -151,7 +153,10 @@ impl<'a> BuildContext<'a> {
         let device_history = Arc::new(DeviceHistory::new(parts.device.clone().filter(|_| uses_device)));
         // If the device is lost, later frames need host memory instead of device memory.
         let planned_bytes = plan.memory.cpu_bytes.saturating_add(plan.memory.gpu_bytes);
-        let budget = options.cpu_memory_bytes.unwrap_or_else(|| planned_bytes.saturating_add(SPARE_BYTES));
+        let budget = match options.cpu_memory_bytes {
+            Some(bytes) => bytes.saturating_sub(plan.memory.cpu_held_bytes),
+            None => planned_bytes.saturating_add(SPARE_BYTES),
+        };
         let pool = FramePool::new(budget);
         for frames in &plan.memory.host_frames {
             pool.reserve(frames.bytes, usize::try_from(frames.count).unwrap_or(usize::MAX));
@@ -180,6 +185,7 @@ impl<'a> BuildContext<'a> {
             target,
             handles,
             driver,
+            shared_values: SharedValues::default(),
             marks: RefCell::default(),
         }
     }

@@ -248,6 +248,7 @@ impl Changer {
         let mut most = self.shared.needed.lock().unwrap_or_else(PoisonError::into_inner);
         most.gpu_bytes = most.gpu_bytes.max(memory.gpu_bytes);
         most.cpu_bytes = most.cpu_bytes.max(memory.cpu_bytes);
+        most.cpu_held_bytes = most.cpu_held_bytes.max(memory.cpu_held_bytes);
         self.shared.target.at(&most);
     }
 }

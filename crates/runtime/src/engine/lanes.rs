@@ -168,7 +168,8 @@ impl LaneAssembly<'_> {
             .counting(Arc::clone(&self.shared.tally))
             .slowed(self.shared.parts.options.slowed.max(1))
             .stopper(self.shared.stop.clone())
-            .counting_sinks(Arc::clone(&self.shared.sink_counter));
+            .counting_sinks(Arc::clone(&self.shared.sink_counter))
+            .sharing(self.shared.shared_values.clone());
         match &self.shared.parts.listener {
             Some(listener) => context.listener(Arc::clone(listener)),
             None => context,

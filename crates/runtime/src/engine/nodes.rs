@@ -262,6 +262,7 @@ fn source(shared: &BuildContext<'_>, planned: &Planned<'_>, node: Node) -> Node 
                     let mut most = most.lock().unwrap_or_else(PoisonError::into_inner);
                     most.gpu_bytes = most.gpu_bytes.max(needed.gpu_bytes);
                     most.cpu_bytes = most.cpu_bytes.max(needed.cpu_bytes);
+                    most.cpu_held_bytes = most.cpu_held_bytes.max(needed.cpu_held_bytes);
                     target.at(&most);
                     Ok(needed)
                 }),

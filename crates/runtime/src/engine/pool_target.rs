@@ -26,7 +26,7 @@ impl PoolTarget {
     /// reallocate.
     pub(super) fn at(&self, memory: &vramp_plan::PlannedMemory) {
         let enough = |bytes: u64| bytes.saturating_add(bytes / 4);
-        self.pool.aim(enough(memory.cpu_bytes));
+        self.pool.aim(enough(memory.cpu_bytes.saturating_sub(memory.cpu_held_bytes)));
         self.device_history.aim(enough(memory.gpu_bytes));
     }
 }

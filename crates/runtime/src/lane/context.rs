@@ -19,6 +19,7 @@ use crate::memory::heap::HeapTally;
 use crate::observe::monitor::RunEvent;
 use crate::observe::sink_counter::SinkCounter;
 use crate::observe::trace::{SpanKind, TraceSpan, Track};
+use crate::services::SharedValues;
 
 /// Receives events while the run continues.
 pub type Listener = Arc<dyn Fn(&RunEvent) + Send + Sync>;
@@ -40,6 +41,7 @@ pub struct LaneContext {
     alive: Arc<AtomicU64>,
     /// A frame reserved for the next call.
     aside: Cell<Option<Frame>>,
+    shared_values: SharedValues,
 }
 
 /// A lane's device, with the recording that has not been played (submitted) yet.
@@ -82,6 +84,7 @@ impl LaneContext {
             stopper: None,
             alive: Arc::default(),
             aside: Cell::default(),
+            shared_values: SharedValues::default(),
         }
     }
 
@@ -136,6 +139,17 @@ impl LaneContext {
 
     pub(crate) fn is_ending(&self) -> bool {
         self.stopper.as_ref().is_some_and(Stopper::is_ending)
+    }
+
+    /// Sets the values that the handlers of all lanes share.
+    #[must_use]
+    pub(crate) fn sharing(mut self, shared_values: SharedValues) -> LaneContext {
+        self.shared_values = shared_values;
+        self
+    }
+
+    pub(crate) fn shared_values(&self) -> &SharedValues {
+        &self.shared_values
     }
 
     #[must_use]

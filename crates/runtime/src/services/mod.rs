@@ -4,6 +4,7 @@
 //! - [`HandlerPool`] lends memory by shape and element type.
 //! - [`KeptValues`] are values of the handler's own that are needed where its frames are. They are uploaded once, with the
 //!   first frame that needs them.
+//! - [`StartContext::share`] makes a value once for all handlers of the run.
 //! - [`Reporter`] tells the user what the handler finds out.
 //! - [`WorkQueue`] collects work for the device. The work is submitted together with the handler's next frame.
 //!
@@ -14,12 +15,14 @@
 mod kept;
 mod pool;
 mod reporter;
+mod shared;
 mod start;
 mod work;
 
 pub use kept::KeptValues;
 pub use pool::HandlerPool;
 pub use reporter::Reporter;
+pub(crate) use shared::SharedValues;
 pub use start::StartContext;
 pub use work::WorkQueue;
 
@@ -53,6 +56,7 @@ struct ServicesShared {
     /// Whether `here` has work that waits for a frame.
     has_work: AtomicBool,
     here: Mutex<Here>,
+    shared: SharedValues,
 }
 
 /// Where the handler's frames are.
@@ -77,7 +81,8 @@ impl Services {
         pool.serve(owner, 0);
         let device = context.device_context().map(|device_context| device_context.device().clone());
         let here = Here { device, moves: 0, pool, work: Recording::default() };
-        Services(Arc::new(ServicesShared { owner: name.into(), has_work: AtomicBool::new(false), here: here.into() }))
+        let (here, shared) = (here.into(), context.shared_values().clone());
+        Services(Arc::new(ServicesShared { owner: name.into(), has_work: AtomicBool::new(false), here, shared }))
     }
 
     /// Whether the handler has kept a service.
@@ -127,6 +132,11 @@ impl Services {
     /// The owner of the handler's device memory in the ledger.
     fn owner(&self) -> &Arc<str> {
         &self.all().owner
+    }
+
+    /// What the handlers of the run share.
+    fn shared_values(&self) -> &SharedValues {
+        &self.all().shared
     }
 
     fn all(&self) -> &ServicesShared {

@@ -1,5 +1,7 @@
 //! The context in which a handler starts.
 
+use std::sync::Arc;
+
 use vramp_gpu::{Backend, Device};
 use vramp_plan::{Content, DType, Rate, Space};
 
@@ -121,6 +123,15 @@ impl StartContext<'_> {
     /// Copies values once, to have them where the handler's frames are. `bytes` are the elements in memory order.
     pub fn keep(&self, shape: &[usize], dtype: DType, bytes: &[u8]) -> Result<KeptValues, HandlerError> {
         KeptValues::new(self.services, shape, dtype, bytes)
+    }
+
+    /// A value that all handlers of the run share that ask for this type on the same side, for example weights. The first
+    /// handler makes it, and it lives as long as a handler holds it. After a move to another side, ask again.
+    pub fn share<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T, HandlerError>,
+    ) -> Result<Arc<T>, HandlerError> {
+        self.services.shared_values().get(self.device.as_ref(), make)
     }
 
     /// Tells the user what the handler finds out. The handler may keep it.

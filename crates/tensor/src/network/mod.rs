@@ -16,6 +16,7 @@
 mod builder;
 #[cfg(not(target_arch = "wasm32"))]
 mod device;
+mod fit;
 mod folded;
 mod fuse;
 mod host;
@@ -32,8 +33,12 @@ mod value;
 mod window;
 
 pub use builder::NetworkBuilder;
+pub use fit::{Fit, FittedAxis, Span};
 pub use network::{ConstantShelf, Network};
 pub use step::WordKind;
-pub use steps::{IndexOrder, NetworkReduction, PadMode, Taps};
+pub use steps::{
+    Annotation, IndexOrder, LabelStrips, MaskShow, NetworkReduction, PadMode, PictureChannel, PictureLevel,
+    PictureSpec, Taps,
+};
 pub use value::ValueId;
 pub use window::Window;

@@ -53,6 +53,14 @@ pub(super) trait DeviceRun: Send + Sync {
         outputs: &[(WordKind, Shape)],
     ) -> Result<Vec<Tensor>, TensorError>;
 
+    /// Records a run over buffers of the caller.
+    fn record_over(
+        &mut self,
+        recording: &mut vramp_gpu::Recording,
+        inputs: &[&vramp_gpu::Buffer],
+        outputs: &[&vramp_gpu::Buffer],
+    ) -> Result<(), TensorError>;
+
     /// Dispatches of a run.
     fn dispatches(&self) -> usize;
 
@@ -202,23 +210,54 @@ impl Network {
     /// Runs a network on the host over words of the caller, which are f32 bits or i32: as many as each input and output
     /// has. Allocates nothing in the second run. Fails if the network is on a device.
     pub fn run_words(&mut self, inputs: &[&[u32]], outputs: &mut [&mut [u32]]) -> Result<(), TensorError> {
-        let op = "network";
         let given = inputs.iter().map(|words| words.len()).chain(outputs.iter().map(|words| words.len()));
-        let wanted = self.inputs.iter().chain(&self.outputs).map(|(_, shape)| shape.count());
-        if (inputs.len(), outputs.len()) != (self.inputs.len(), self.outputs.len()) || !given.clone().eq(wanted.clone())
-        {
-            let (given, wanted): (Vec<usize>, Vec<usize>) = (given.collect(), wanted.collect());
-            let problem = format!("its inputs and outputs have {wanted:?} words, got {given:?}");
-            return Err(TensorError::Setting { op, problem });
-        }
+        self.check_words((inputs.len(), outputs.len()), given, |given, wanted| given == wanted)?;
         match &mut self.side {
             Side::Host(host) => host.run_words(&self.context, inputs, outputs),
             #[cfg(not(target_arch = "wasm32"))]
             Side::Device(_) => {
                 let problem = "it was built for a device, and words are on the host".to_owned();
-                Err(TensorError::Setting { op, problem })
+                Err(TensorError::Setting { op: "network", problem })
             }
         }
+    }
+
+    /// Records a run on the device over buffers of the caller, as part of the caller's submit. Each buffer has the words of
+    /// an input or output, which are f32 bits or i32, rounded up to whole groups of four. Allocates nothing. Fails if the
+    /// network is on the host.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn record(
+        &mut self,
+        recording: &mut vramp_gpu::Recording,
+        inputs: &[&vramp_gpu::Buffer],
+        outputs: &[&vramp_gpu::Buffer],
+    ) -> Result<(), TensorError> {
+        let given = inputs.iter().chain(outputs).map(|buffer| (buffer.bytes() / 4) as usize);
+        self.check_words((inputs.len(), outputs.len()), given, |given, wanted| given >= wanted)?;
+        match &mut self.side {
+            Side::Host(_) => {
+                let problem = "it was built for the host, and buffers are on a device".to_owned();
+                Err(TensorError::Setting { op: "network", problem })
+            }
+            Side::Device(device) => device.record_over(recording, inputs, outputs),
+        }
+    }
+
+    /// Fails unless there is memory for each input and output, and all of it fits.
+    fn check_words(
+        &self,
+        counts: (usize, usize),
+        given: impl Iterator<Item = usize> + Clone,
+        fits: impl Fn(usize, usize) -> bool,
+    ) -> Result<(), TensorError> {
+        let wanted = self.inputs.iter().chain(&self.outputs).map(|(_, shape)| shape.count());
+        let all_fit = given.clone().zip(wanted.clone()).all(|(given, wanted)| fits(given, wanted));
+        if counts == (self.inputs.len(), self.outputs.len()) && all_fit {
+            return Ok(());
+        }
+        let (given, wanted): (Vec<usize>, Vec<usize>) = (given.collect(), wanted.collect());
+        let problem = format!("its inputs and outputs have {wanted:?} words, got {given:?}");
+        Err(TensorError::Setting { op: "network", problem })
     }
 
     /// The type and shape of each output.

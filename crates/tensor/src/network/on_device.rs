@@ -1,13 +1,14 @@
 //! Runs a network on a device: slots are buffers, and each step is dispatches whose kernels were compiled when the network
 //! was built.
 //!
-//! Invariant: a run compiles nothing and lends no buffers but those of its results.
+//! Invariant: a run compiles nothing and lends no buffers but those of its results. A run over buffers of the caller lends
+//! none and allocates nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
-use vramp_gpu::{Buffer, DeviceKernel};
+use vramp_gpu::{Buffer, DeviceKernel, Recording};
 
 use crate::ops::context::{Context, DeviceSide};
 use crate::ops::device::Launch;
@@ -96,18 +97,11 @@ impl DeviceRun for OnDevice {
         for words in &self.output_words {
             written.push(self.side.lend(OP, words * 4)?);
         }
-        for Prepared { kernel, buffers, launch } in &self.dispatches {
-            let bound: SmallVec<[&Buffer; 8]> = buffers
-                .iter()
-                .map(|place| match place {
-                    Place::Input(at) => &read[*at],
-                    Place::Constant(at) => &self.constants[*at],
-                    Place::Slot(at) => &self.slots[*at],
-                    Place::Output(at) => &written[*at],
-                })
-                .collect();
-            self.side
-                .record(OP, |recording| recording.dispatch(kernel, &bound, launch.params(), launch.grid).of(OP))?;
+        {
+            let (inputs, outputs) = (refs(&read), refs(&written));
+            for prepared in &self.dispatches {
+                self.side.record(OP, |recording| self.dispatch(prepared, recording, &inputs, &outputs))?;
+            }
         }
         let tensor = |(buffer, (kind, shape)): (Buffer, &(WordKind, Shape))| {
             let bytes = shape.count() * 4;
@@ -115,9 +109,44 @@ impl DeviceRun for OnDevice {
         };
         Ok(written.into_iter().zip(outputs).map(tensor).collect())
     }
+
+    fn record_over(
+        &mut self,
+        recording: &mut Recording,
+        inputs: &[&Buffer],
+        outputs: &[&Buffer],
+    ) -> Result<(), TensorError> {
+        // Known values may not be uploaded yet.
+        self.side.flush(OP)?;
+        self.dispatches.iter().try_for_each(|prepared| self.dispatch(prepared, recording, inputs, outputs))
+    }
+}
+
+fn refs(buffers: &SmallVec<[Buffer; 4]>) -> SmallVec<[&Buffer; 4]> {
+    buffers.iter().collect()
 }
 
 impl OnDevice {
+    fn dispatch(
+        &self,
+        prepared: &Prepared,
+        recording: &mut Recording,
+        inputs: &[&Buffer],
+        outputs: &[&Buffer],
+    ) -> Result<(), TensorError> {
+        let Prepared { kernel, buffers, launch } = prepared;
+        let bound: SmallVec<[&Buffer; 8]> = buffers
+            .iter()
+            .map(|place| match place {
+                Place::Input(at) => inputs[*at],
+                Place::Constant(at) => &self.constants[*at],
+                Place::Slot(at) => &self.slots[*at],
+                Place::Output(at) => outputs[*at],
+            })
+            .collect();
+        recording.dispatch(kernel, &bound, launch.params(), launch.grid).of(OP)
+    }
+
     /// A buffer with the tensor's values at its start. Kernels read memories from their first word on, so the values of a
     /// view are copied.
     fn buffer_at_start(&self, tensor: &Tensor) -> Result<Buffer, TensorError> {

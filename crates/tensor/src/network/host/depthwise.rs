@@ -210,11 +210,13 @@ impl Depthwise<'_> {
                 for h in row.taps[1].clone() {
                     let x = row.line(d, h).wrapping_add(left + channel);
                     let from = self.weights.as_ptr().wrapping_add((d * window.kernel[1] + h) * K * channels + channel);
-                    // SAFETY: tap `d`, `h` and `k` is one of the window, whose weights were checked, and a vector from
-                    // `channel` is inside the channels.
                     let weights: [L::Vector; K] = std::array::from_fn(
                         #[inline(always)]
-                        |k| unsafe { lanes.load_at(from.add(k * channels)) },
+                        |k| {
+                            // SAFETY: tap `d`, `h` and `k` is one of the window, whose weights were checked, and a vector
+                            // from `channel` is inside the channels.
+                            unsafe { lanes.load_at(from.add(k * channels)) }
+                        },
                     );
                     for i in 0..(T - 1) * S + K {
                         // SAFETY: `check` has compared the positions that all taps see with the input.

@@ -213,10 +213,10 @@ fn finish<L: Lanes, const M: usize, const P: usize>(
 ) {
     let (low, high) = (lanes.splat(tile.low), lanes.splat(tile.high));
     if at + P * L::COUNT <= tile.channels && tile.residual.is_none() {
-        for m in 0..M {
+        for (m, sums) in sums.into_iter().enumerate() {
             let out = &mut tile.out[m * tile.apart + at..][..P * L::COUNT];
-            for p in 0..P {
-                lanes.store(lanes.clamp(sums[m][p], low, high), &mut out[p * L::COUNT..]);
+            for (p, sum) in sums.into_iter().enumerate() {
+                lanes.store(lanes.clamp(sum, low, high), &mut out[p * L::COUNT..]);
             }
         }
         return;
@@ -286,16 +286,18 @@ fn with_run<L: Lanes, const M: usize, const P: usize, const W: usize>(
     assert!(x.len() >= (M - 1) * apart + run && at + P * L::COUNT <= W, "a tile reads only its operands");
     let (mut x, mut from) = (x.as_ptr(), weights.as_flattened().as_ptr().wrapping_add(at));
     for _ in 0..run {
-        // SAFETY: `from` is at channel `at` of a row of `weights`, and P vectors from there are in this row.
         let weights: [L::Vector; P] = std::array::from_fn(
             #[inline(always)]
-            |p| unsafe { lanes.load_at(from.add(p * L::COUNT)) },
+            |p| {
+                // SAFETY: `from` is at channel `at` of a row of `weights`, and P vectors from there are in this row.
+                unsafe { lanes.load_at(from.add(p * L::COUNT)) }
+            },
         );
-        for m in 0..M {
+        for (m, sums) in sums.iter_mut().enumerate() {
             // SAFETY: `x` is less than `run` values from its start, so the assertion above covers each row.
             let input = lanes.splat(unsafe { *x.add(m * apart) });
-            for p in 0..P {
-                sums[m][p] = lanes.multiply_add(input, weights[p], sums[m][p]);
+            for (sum, weights) in sums.iter_mut().zip(weights) {
+                *sum = lanes.multiply_add(input, weights, *sum);
             }
         }
         (x, from) = (x.wrapping_add(1), from.wrapping_add(W));

@@ -16,6 +16,13 @@ pub(in crate::network::steps) enum Given<'a> {
 /// The words of one output on each side: the host and the device.
 pub(in crate::network::steps) struct Made([Vec<u32>; 2]);
 
+impl Made {
+    /// The words of the host and of the device.
+    pub(in crate::network::steps) fn sides(&self) -> [&[u32]; 2] {
+        self.0.each_ref().map(Vec::as_slice)
+    }
+}
+
 /// The contexts of both sides, which all tests share.
 fn contexts() -> &'static [Context; 2] {
     static CONTEXTS: OnceLock<[Context; 2]> = OnceLock::new();

@@ -1,0 +1,64 @@
+//! Labels of classes: a text file with one label a line, and the strips that draw them.
+
+use std::fs;
+
+use vramp_files::open_regular;
+use vramp_tensor::network::LabelStrips;
+
+use crate::letters::{Fonts, strip, strip_height};
+
+/// The font size of labels.
+const SIZE_PX: u32 = 15;
+
+/// Maximum width of a label. Longer ones are cut.
+const MOST_WIDTH: usize = 240;
+
+/// Maximum number of labels.
+const MOST_LABELS: usize = 32_768;
+
+/// Maximum bytes of a file of labels.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The labels of a file, one a line. Blanks around a label and empty lines at the end are left out.
+pub(crate) fn read(path: &str) -> Result<Vec<String>, String> {
+    let text = match fs::metadata(path) {
+        Ok(about) if about.len() > MOST_BYTES => {
+            return Err(format!("labels `{path}` has {} bytes, expected at most {MOST_BYTES}", about.len()));
+        }
+        _ => open_regular(path.as_ref()).and_then(std::io::read_to_string),
+    };
+    let text = text.map_err(|error| format!("labels `{path}` cannot be read: {error}; give a text file of UTF-8"))?;
+    let labels: Vec<String> = text.trim_end().lines().map(|line| line.trim().to_owned()).collect();
+    if labels.is_empty() || labels.len() > MOST_LABELS {
+        return Err(format!("labels `{path}` has {} lines; expected 1 to {MOST_LABELS}, one a class", labels.len()));
+    }
+    Ok(labels)
+}
+
+/// The strips of the labels. Without labels, the numbers of the classes, if there are several.
+pub(super) fn strips(labels: &[String], classes: usize) -> LabelStrips {
+    let mut fonts = Fonts::embedded();
+    let height = strip_height(&fonts, SIZE_PX);
+    let numbered = if classes > 1 { classes } else { 0 };
+    let count = if labels.is_empty() { numbered } else { labels.len() }.min(MOST_LABELS);
+    let mut strips = LabelStrips { height, cell: 0, widths: Vec::with_capacity(count), coverage: Vec::new() };
+    for class in 0..count {
+        let number = class.to_string();
+        let made = strip(&mut fonts, labels.get(class).unwrap_or(&number), SIZE_PX, MOST_WIDTH);
+        strips.widths.push(made.width);
+        strips.coverage.extend(made.coverage);
+    }
+    let characters: Vec<_> =
+        "0123456789.".chars().map(|one| strip(&mut fonts, one.encode_utf8(&mut [0; 4]), SIZE_PX, MOST_WIDTH)).collect();
+    strips.cell = characters.iter().map(|one| one.width).max().unwrap_or(0);
+    for one in characters {
+        // In the middle of its cell.
+        let before = (strips.cell - one.width) / 2;
+        for row in one.coverage.chunks_exact(one.width.max(1)).take(height) {
+            strips.coverage.extend(std::iter::repeat_n(0, before));
+            strips.coverage.extend(row);
+            strips.coverage.extend(std::iter::repeat_n(0, strips.cell - before - row.len()));
+        }
+    }
+    strips
+}

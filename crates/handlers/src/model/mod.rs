@@ -1,0 +1,192 @@
+//! `model`: runs an ONNX network on every frame, and makes a mask, classes or boxes of its output.
+//!
+//! The frame's pixels, the network and what is made of its output are steps of one plan ([`nets`]), so on the device they are
+//! part of the frame's submit, and nothing is read back to draw on the frame.
+
+mod boxes;
+mod handler;
+mod known;
+pub(crate) mod labels;
+mod nets;
+mod outputs;
+mod plan;
+mod settings;
+
+use vramp_plan::catalog::{
+    Class, Entry, Family, KernelRule, NetworkNeeds, Output, PathUse, Setting, SettingValues, TensorRule, Units,
+    ValueType, Work,
+};
+use vramp_plan::{Content, DType, Size};
+use vramp_runtime::{HandlerError, Kind, Setup, Worker};
+
+use settings::{ModelSettings, Wanted};
+
+pub(crate) use handler::LABELS_NOTE;
+
+/// The numbers of the output ports.
+const VIDEO: usize = 0;
+const RESULT: usize = 1;
+const DATA: usize = 2;
+
+pub static ENTRY: Entry = Entry {
+    name: "model",
+    family: Family::Model,
+    about: "runs an ONNX network on every frame: a mask as alpha, classes, boxes, or the network's own output",
+    example: "image path=me.png ! model path=selfie.onnx output=mask ! png path=cut.png",
+    outputs: &[
+        Output::VIDEO,
+        Output { name: "result", tensor: TensorRule::By(result), ..Output::TENSOR },
+        Output::DATA,
+    ],
+    settings: &[
+        Setting::path("path", PathUse::Read, "ONNX file"),
+        Setting::choice(
+            "output",
+            &["raw", "mask", "classes", "boxes"],
+            "what is made of the network's output: raw sends it at `result`",
+        )
+        .default("raw"),
+        Setting::text("of", "name of the network's output; the first one by default").optional(),
+        Setting::size("size", "width and height of the network's input, if the file does not say them").optional(),
+        Setting::int(
+            "multiple",
+            1..=4096,
+            "the frame's size is rounded down to a multiple of this if no size is given",
+        )
+        .default("32"),
+        Setting::choice(
+            "layout",
+            &["auto", "nchw", "nhwc"],
+            "order of the network's axes; auto reads it from the file",
+        )
+        .default("auto"),
+        Setting::choice("channels", &["rgb", "bgr", "gray"], "channels of the network's input").default("rgb"),
+        Setting::choice("range", &["0..1", "-1..1", "0..255"], "range of the network's input").default("0..1"),
+        Setting::of(
+            "mean",
+            ValueType::Numbers { counts: &[1, 3] },
+            "subtracted from values from 0 to 1, per channel (red, green, blue)",
+        )
+        .optional(),
+        Setting::of("std", ValueType::Numbers { counts: &[1, 3] }, "divides the values after `mean`, per channel")
+            .optional(),
+        Setting::choice(
+            "fit",
+            &["stretch", "letterbox", "crop"],
+            "how a frame of another shape is fitted: stretched, with gray borders, or its middle part",
+        )
+        .default("stretch"),
+        Setting::int("channel", 0..=4095, "for a mask: the channel of the output, from 0; the last one by default")
+            .optional(),
+        Setting::choice("activation", &["none", "sigmoid", "softmax"], "for a mask or classes: applied to the output")
+            .default("none"),
+        Setting::number("threshold", 0.0..=1.0, "a mask above this is 255 and else 0; boxes with a higher score (0.5)")
+            .optional(),
+        Setting::choice("show", &["alpha", "mask"], "for a mask: written into alpha, or into red, green and blue")
+            .default("alpha"),
+        Setting::int("top", 1..=1000, "for classes: how many, best first").default("5"),
+        Setting::choice(
+            "decode",
+            &["yolov8", "yolox", "blazeface", "corners"],
+            "for boxes: how the network writes them; docs/models.md describes each",
+        )
+        .optional(),
+        Setting::number("iou", 0.0..=1.0, "for boxes: of boxes that overlap more than this, the best one stays")
+            .default("0.45"),
+        Setting::path("labels", PathUse::Read, "for classes and boxes: text file with one label a line").optional(),
+        Setting::int("every", 1..=1_000_000, "computes every n-th frame; the result is used until the next one")
+            .default("1"),
+    ],
+    bare: Some("path"),
+    kernel: KernelRule::None,
+    work: Work { class: Class::Network, units: Units::PerFrameBy(work) },
+    network: Some(needs),
+    check,
+    keeps_lines: |_, _| false,
+    ..Entry::FILTER
+};
+
+/// Every handler of this family.
+pub(crate) fn kinds() -> Vec<Kind> {
+    vec![Kind::new(&ENTRY, make)]
+}
+
+/// Refuses settings that contradict each other or the file.
+fn check(values: &SettingValues) -> Result<(), String> {
+    let settings = ModelSettings::of(values)?;
+    let model = known::model(&settings.path)?;
+    // Sizes that the file leaves open are checked with those of the frames.
+    plan::ModelPlan::of(&model, &settings, Size { width: 640, height: 480 })?;
+    if let Some(path) = &settings.labels {
+        let labels = labels::read(path)?.len();
+        if let Some(classes) = classes(&model, &settings).filter(|classes| labels < *classes) {
+            return Err(format!("`{path}` has {labels} labels, and the network has {classes} classes; add the others"));
+        }
+    }
+    Ok(())
+}
+
+/// The number of classes that the network has scores for, as far as the file says it.
+fn classes(model: &vramp_model::Model, settings: &ModelSettings) -> Option<usize> {
+    let of = settings.of.as_deref();
+    let port = model.outputs().iter().find(|port| of.is_none_or(|of| port.name == of))?;
+    let fixed = |dim: &vramp_model::onnx::Dim| match dim {
+        vramp_model::onnx::Dim::Fixed(length) => Some(*length),
+        _ => None,
+    };
+    match settings.wanted {
+        Wanted::Classes { .. } => port.dims.last().and_then(fixed),
+        Wanted::Boxes { decode, .. } => {
+            // Axes that the file leaves open are those of the boxes, whose number does not matter here.
+            let lengths: Vec<usize> = port.dims.iter().map(|dim| fixed(dim).unwrap_or(1)).collect();
+            boxes::class_count(decode, &lengths)
+        }
+        _ => None,
+    }
+}
+
+/// The element type and the extents of the network's own output.
+fn result(values: &SettingValues, lead: Option<&Content>) -> Result<(DType, Vec<u32>), String> {
+    let settings = ModelSettings::of(values)?;
+    let frame = lead.and_then(Content::frame).map_or(Size { width: 640, height: 480 }, |frame| frame.size);
+    Ok(known::facts(&settings, frame)?.result.clone())
+}
+
+/// Multiplications of the network for one frame. If they cannot be found, the run says why.
+fn work(values: &SettingValues, frame: Size, _: Size) -> f64 {
+    let facts =
+        ModelSettings::of(values).and_then(|settings| known::facts(&settings, frame).map(|facts| (settings, facts)));
+    facts.map_or(0.0, |(settings, facts)| facts.multiply_adds as f64 / settings.every as f64)
+}
+
+fn needs(values: &SettingValues, frame: Size) -> NetworkNeeds {
+    let Ok(settings) = ModelSettings::of(values) else { return NetworkNeeds::default() };
+    let Ok(facts) = known::facts(&settings, frame) else { return NetworkNeeds::default() };
+    let every = settings.every as f64;
+    // Drawing reads and writes every frame.
+    let drawn = if settings.wanted == Wanted::Raw { 0.0 } else { 1.0 };
+    NetworkNeeds {
+        moved_bytes: facts.moved_bytes as f64 / every + drawn * 8.0 * frame.pixels() as f64,
+        kernels: facts.steps as f64 / every + drawn,
+        held_bytes: facts.held_bytes as u64,
+        weight_bytes: facts.weight_bytes as u64,
+        weights: settings.path,
+    }
+}
+
+fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
+    let settings = ModelSettings::of(setup.settings).map_err(HandlerError::failed)?;
+    let model = known::model(&settings.path).map_err(HandlerError::failed)?;
+    let labels = match &settings.labels {
+        Some(path) => labels::read(path).map_err(HandlerError::failed)?,
+        None => Vec::new(),
+    };
+    let draws = setup.outputs.get(VIDEO).is_some_and(Option::is_some);
+    let strips = match settings.wanted {
+        Wanted::Classes { .. } | Wanted::Boxes { .. } if draws => {
+            labels::strips(&labels, classes(&model, &settings).unwrap_or(0))
+        }
+        _ => vramp_tensor::network::LabelStrips { height: 0, cell: 0, widths: Vec::new(), coverage: Vec::new() },
+    };
+    Ok(Worker::frames(handler::ModelHandler::new(settings, model, strips)))
+}

@@ -15,6 +15,7 @@ fn with_files(name: &str) -> PathBuf {
     for pipeline in [
         "pattern kind=disc size=48x32 frames=1 label=false ! png path=logo.png",
         "pattern kind=bars size=64x48 frames=1 ! png path=photo.png",
+        "pattern kind=disc size=64x48 frames=1 ! png path=me.png",
         "pattern kind=gradient size=64x48 frames=2 ! jpeg path=photos/%02d.jpg",
         "pattern size=64x48 frames=3 ! y4m path=clip.y4m",
         "pattern size=640x480 frames=2 ! raw path=clip.rgba",
@@ -22,6 +23,7 @@ fn with_files(name: &str) -> PathBuf {
     ] {
         ends_with(0, vramp_in(&dir, &["run", pipeline, "--cpu", "-q"]));
     }
+    std::fs::write(dir.join("selfie.onnx"), vramp::model::shipped::SELFIE).unwrap();
     let corner = |i: u32| format!("{} {} {}\n", i & 1, (i >> 1) & 1, i >> 2);
     let cube: String = (0..8).map(corner).collect();
     std::fs::write(dir.join("film.cube"), format!("LUT_3D_SIZE 2\n{cube}")).unwrap();

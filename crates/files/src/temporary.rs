@@ -73,7 +73,7 @@ impl TemporaryFile {
             name.push("/");
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             write!(name, "{start}{separator}{}-{count}{end}", process::id()).expect("text can be added to text");
-            match OpenOptions::new().write(true).create_new(true).open(&name) {
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&name) {
                 Ok(file) => return Ok(TemporaryFile { file, path: name.into(), is_kept: false }),
                 // The name is taken by a file that a killed process with the same process number left.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

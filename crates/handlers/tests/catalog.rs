@@ -285,7 +285,8 @@ fn every_rule_refers_to_a_setting_of_a_fitting_type() {
 
 #[test]
 fn pixel_handlers_offer_both_spaces_and_the_outside_world_is_on_the_host() {
-    let host_only = [(Family::Source, "image y4m video camera raw"), (Family::Sink, "png jpeg y4m raw video terminal")];
+    let host_only =
+        [(Family::Source, "image y4m video camera raw"), (Family::Sink, "png jpeg y4m raw video terminal values")];
     for entry in registry().catalog().entries() {
         let host = host_only.iter().any(|(f, names)| *f == entry.family && names.split(' ').any(|n| n == entry.name));
         let expected: &[Space] = match (host, entry.name) {

@@ -27,7 +27,7 @@ use crate::model::labels;
 pub static ENTRY: Entry = Entry {
     name: "values",
     about: "writes tensors and data: lines of JSON, .npy or .safetensors",
-    example: "pattern size=64x64 frames=1 ! model path=net.onnx name=m ! null; m.result ! values path=-",
+    example: "image path=me.png ! model path=selfie.onnx name=m ! null; m.result ! values path=mask.npy",
     inputs: &[Input { name: "values", media: PortMedia::Every { formats: &[] }, ..Input::VIDEO }],
     settings: &[
         Setting::path("path", PathUse::Write, "file (.npy, .safetensors, or lines of JSON), or - for standard output"),
@@ -48,6 +48,10 @@ enum ValuesError {
     NoTensor { path: String },
     #[error("`{path}`: {error}; {}", outlet::remedy(error))]
     Failed { path: String, error: io::Error },
+    #[error("`{path}`: the reader has closed the stream; to write fewer frames, use `--frames N` or `--seconds S`")]
+    Closed { path: String },
+    #[error("{0}; the file was there when the run started")]
+    Labels(String),
     #[error("values are written for tensors and data; this frame is a picture")]
     Picture,
 }
@@ -67,22 +71,30 @@ struct Labels {
 }
 
 impl Labels {
-    fn of(&mut self, frame: &Frame) -> &[String] {
-        let Some(path) = frame.notes().and_then(|notes| notes.text(LABELS_NOTE)) else { return &[] };
+    fn of(&mut self, frame: &Frame) -> Result<&[String], ValuesError> {
+        let Some(path) = frame.notes().and_then(|notes| notes.text(LABELS_NOTE)) else { return Ok(&[]) };
         if path != self.path {
             // The handler that attached the note has read the file, so a failure means that it has changed since.
-            self.all = labels::read(&path).unwrap_or_default();
+            self.all = labels::read(&path).map_err(ValuesError::Labels)?;
             self.path = path;
         }
-        &self.all
+        Ok(&self.all)
     }
 }
 
 /// What is written for frames, by the form of the file.
 enum Writer {
-    Lines { to: Box<dyn Outlet>, line: Vec<u8>, any: bool },
+    /// `bytes` are those of whole lines.
+    Lines {
+        to: Box<dyn Outlet>,
+        line: Vec<u8>,
+        bytes: u64,
+    },
     Array(Collected),
-    Entries { collected: Collected, entries: Vec<StoredValues> },
+    Entries {
+        collected: Collected,
+        entries: Vec<StoredValues>,
+    },
 }
 
 /// An entry of a .safetensors file.
@@ -99,7 +111,9 @@ struct Collected {
     file: TemporaryFile,
     to: Box<dyn Outlet>,
     first: Option<TensorShape>,
+    /// Of whole frames.
     frames: u64,
+    bytes: u64,
 }
 
 impl Collected {
@@ -107,14 +121,23 @@ impl Collected {
         let to = outlet::open(path).map_err(HandlerError::failed)?;
         let file = TemporaryFile::beside(Path::new(path));
         let file = file.map_err(|error| HandlerError::failed(ValuesError::Failed { path: path.to_owned(), error }))?;
-        Ok(Collected { file, to, first: None, frames: 0 })
+        Ok(Collected { file, to, first: None, frames: 0, bytes: 0 })
     }
 
-    /// Writes a head and then all collected bytes.
+    /// Adds a frame.
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.frames += 1;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes a head and then all whole frames.
     fn finish(&mut self, head: &[u8]) -> io::Result<()> {
         self.to.write_all(head)?;
-        let mut from = self.file.file();
-        from.seek(SeekFrom::Start(0))?;
+        let mut file = self.file.file();
+        file.seek(SeekFrom::Start(0))?;
+        let mut from = file.take(self.bytes);
         let mut part = vec![0; 1 << 20];
         loop {
             match from.read(&mut part)? {
@@ -128,12 +151,15 @@ impl Collected {
 impl ValuesSink {
     fn write(&mut self, frame: &Frame) -> Result<(), ValuesError> {
         let path = self.path.clone();
-        let failed = |error| ValuesError::Failed { path: path.clone(), error };
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::BrokenPipe => ValuesError::Closed { path: path.clone() },
+            _ => ValuesError::Failed { path: path.clone(), error },
+        };
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let meta = frame.meta();
         let seconds = meta.pts_ns as f64 / 1e9;
         match writer {
-            Writer::Lines { to, line, any } => {
+            Writer::Lines { to, line, bytes } => {
                 let mut object = Map::new();
                 object.insert("number".to_owned(), json!(meta.number));
                 object.insert("pts".to_owned(), json!(seconds));
@@ -143,14 +169,18 @@ impl ValuesSink {
                         object.insert("shape".to_owned(), json!(shape.dims()));
                         object.insert("values".to_owned(), Value::Array(numbers(shape, &frame.bytes())));
                     }
-                    (None, Some(rows)) => rows_into(&mut object, &rows, self.labels.of(frame)),
+                    (None, Some(rows)) => rows_into(&mut object, &rows, self.labels.of(frame)?),
                     (None, None) => return Err(ValuesError::Picture),
                 }
                 line.clear();
                 serde_json::to_writer(&mut *line, &object).map_err(|error| failed(error.into()))?;
                 line.push(b'\n');
-                to.write_all(line).and_then(|()| to.flush()).map_err(failed)?;
-                *any = true;
+                if let Err(error) = to.write_all(line).and_then(|()| to.flush()) {
+                    // Only whole lines remain. If the output cannot be cut, it ends in the middle of a line.
+                    let _ = to.cut_to(*bytes);
+                    return Err(failed(error));
+                }
+                *bytes += line.len() as u64;
             }
             Writer::Array(collected) => {
                 let Some(shape) = meta.shape() else { return Err(ValuesError::NoTensor { path }) };
@@ -159,9 +189,7 @@ impl ValuesSink {
                     let (frame, got, first) = (meta.number, shape.to_string(), first.to_string());
                     return Err(ValuesError::Unlike { path, frame, got, first });
                 }
-                let bytes = frame.bytes();
-                collected.file.write_all(&bytes[..shape.element_bytes() as usize]).map_err(failed)?;
-                collected.frames += 1;
+                collected.add(&frame.bytes()[..shape.element_bytes() as usize]).map_err(failed)?;
             }
             Writer::Entries { collected, entries } => {
                 let (dtype, dims, bytes) = match (meta.shape(), frame.data()) {
@@ -176,8 +204,7 @@ impl ValuesSink {
                     }
                     (None, None) => return Err(ValuesError::Picture),
                 };
-                collected.file.write_all(&bytes).map_err(failed)?;
-                collected.frames += 1;
+                collected.add(&bytes).map_err(failed)?;
                 let about = format!("{seconds}");
                 entries.push(StoredValues {
                     name: format!("{:06}", meta.number),
@@ -196,7 +223,7 @@ impl ValuesSink {
         let failed = |error| HandlerError::failed(ValuesError::Failed { path: self.path.clone(), error });
         match self.writer.take() {
             None => Ok(None),
-            Some(Writer::Lines { to, any, .. }) => Ok(any.then_some(to)),
+            Some(Writer::Lines { to, bytes, .. }) => Ok((bytes > 0).then_some(to)),
             Some(Writer::Array(mut collected)) => {
                 let Some(shape) = collected.first else { return Ok(None) };
                 let head = npy_head(&shape, collected.frames);
@@ -227,7 +254,7 @@ impl FrameHandler for ValuesSink {
         } else if is("safetensors") {
             Writer::Entries { collected: Collected::new(path)?, entries: Vec::new() }
         } else {
-            Writer::Lines { to: outlet::open_text(path).map_err(HandlerError::failed)?, line: Vec::new(), any: false }
+            Writer::Lines { to: outlet::open_text(path).map_err(HandlerError::failed)?, line: Vec::new(), bytes: 0 }
         });
         Ok(())
     }

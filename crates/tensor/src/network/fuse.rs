@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ops::program::{ElementwiseProgram, Instruction, ProgramInput, ProgramStep, Walk};
+use crate::ops::program::{ElementwiseProgram, INLINE_STEPS, Instruction, ProgramInput, ProgramStep, Walk};
 
 use super::builder::{Placed, Work};
 use super::map::MapStep;
@@ -14,7 +14,7 @@ use super::value::{Memory, MemoryId};
 
 /// Maximum number of steps of a program. Registers of longer programs leave the cache, and the host would allocate
 /// memory to run them.
-const MOST_PROGRAM_STEPS: usize = 24;
+const MOST_PROGRAM_STEPS: usize = INLINE_STEPS;
 
 /// Steps that may have been taken away, and the memories' makers and readers.
 struct Fusing {

@@ -15,7 +15,7 @@ mod wgsl;
 pub(crate) use act::named_unary;
 pub use act::{Binary, Unary};
 
-pub(crate) use host::Running;
+pub(crate) use host::{INLINE_STEPS, Running};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use wgsl::one_value;
 pub(crate) use wgsl::{AT_ONCE, VectorWidth};

@@ -41,6 +41,9 @@ const BLOCK_WITHOUT_REGISTERS: usize = 16 * BLOCK;
 /// lines are copied: starting a step costs about as much as copying this many values.
 const SHORTEST_LINE: usize = 128;
 
+/// Programs with at most this many steps start without an allocation.
+pub(crate) const INLINE_STEPS: usize = 24;
+
 thread_local! {
     static REGISTERS: RefCell<Vec<Register>> = const { RefCell::new(Vec::new()) };
 }
@@ -57,9 +60,9 @@ struct RegisterLine([u32; 16]);
 pub(crate) struct Running<'a> {
     program: &'a ElementwiseProgram,
     /// The whole memory of each input; the input begins at its offset.
-    inputs: SmallVec<[&'a [u8]; 4]>,
+    inputs: SmallVec<[&'a [u8]; 8]>,
     /// Where the values of each step are.
-    homes: SmallVec<[Home; 8]>,
+    homes: SmallVec<[Home; INLINE_STEPS]>,
     registers: usize,
     /// The step whose floats are stored, if the last step only casts these floats and storing can perform that cast.
     stored: Option<u16>,
@@ -111,15 +114,15 @@ impl<'a> Running<'a> {
     /// Decides where the values of each step are kept.
     fn settle(&mut self) {
         let steps = &self.program.steps;
-        let mut last_use: SmallVec<[usize; 8]> = SmallVec::from_elem(0, steps.len());
-        let mut uses: SmallVec<[usize; 8]> = SmallVec::from_elem(0, steps.len());
+        let mut last_use: SmallVec<[usize; INLINE_STEPS]> = SmallVec::from_elem(0, steps.len());
+        let mut uses: SmallVec<[usize; INLINE_STEPS]> = SmallVec::from_elem(0, steps.len());
         for (at, step) in steps.iter().enumerate() {
             for used in step.act.uses() {
                 last_use[usize::from(used)] = at;
                 uses[usize::from(used)] += 1;
             }
         }
-        let mut free: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut free: SmallVec<[usize; INLINE_STEPS]> = SmallVec::new();
         for (at, step) in steps.iter().enumerate() {
             let mut home = match step.act {
                 Instruction::Constant(number) => Some(Home::One(self.program.constants[usize::from(number)])),

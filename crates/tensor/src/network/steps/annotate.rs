@@ -1,7 +1,8 @@
 //! What was found in a picture, drawn on it: boxes with labels, or lines of labels in the upper left corner.
 //!
 //! The rows of what was found are values of the network, so on a device nothing is read back to draw them. Labels and digits
-//! are coverage that was prepared by the caller ([`LabelStrips`]).
+//! are coverage that was prepared by the caller ([`LabelStrips`]). A first step places each row ([`PlaceRows`]), so that
+//! the step that visits all pixels compares only whole numbers.
 //!
 //! Invariants: positions and colors are whole numbers on both sides. Rows come best first, and a better row lies above a
 //! worse one. Alpha stays.
@@ -13,6 +14,15 @@ use crate::network::step::{DeviceFacts, DeviceWork};
 use crate::network::step::{HostCall, Step, WordKind};
 use crate::network::value::ValueId;
 use crate::ops::error::TensorError;
+
+#[cfg(not(target_arch = "wasm32"))]
+use crate::network::step::{Bound, Dispatch};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::device::words::{self, OutputRuns};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::device::{KernelText, MATH};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::ops::dtype::DType;
 
 #[cfg(not(target_arch = "wasm32"))]
 use super::by_word::WordKernel;
@@ -55,12 +65,27 @@ const SPACE: i32 = 4;
 /// Colors of classes: red, green and blue from the lowest byte on.
 const COLORS: [u32; 8] = [0x00_a5ff, 0xff_c04d, 0x66_ff7a, 0xff_7ae0, 0x4d_ffff, 0xff_ff66, 0x80_80ff, 0xb3_ffcc];
 
-/// Inputs: pixels, what was found, and the strips as words.
+/// Words of a placed row.
+const PLACED: usize = 16;
+
+/// Places rows: where the outline and the label of each row are, and what they show. Inputs: what was found, and the
+/// strips as words.
+#[derive(Debug)]
+struct PlaceRows {
+    /// The width of the picture.
+    width: usize,
+    what: Annotation,
+    /// Rows that there is room for.
+    most: usize,
+    height: usize,
+    cell: usize,
+    labels: usize,
+}
+
+/// Draws placed rows. Inputs: pixels, placed rows, and the strips as words.
 #[derive(Debug)]
 struct Annotate {
     size: [usize; 2],
-    what: Annotation,
-    /// Rows that there is room for.
     most: usize,
     height: usize,
     cell: usize,
@@ -123,78 +148,128 @@ impl NetworkBuilder {
         let words = strips.words();
         let length = words.len();
         let known = self.integers(bytemuck::cast_vec(words), &[length])?;
-        let memories = [self.straight(pixels)?, self.straight(found)?, self.straight(known)?];
-        let step = Annotate {
-            size,
-            what,
-            most: (count - HEADER) / what.row(),
-            height: strips.height,
-            cell: strips.cell,
-            labels: strips.widths.len(),
-            characters: strips.characters(),
-        };
+        let most = (count - HEADER) / what.row();
+        let (height, cell, labels) = (strips.height, strips.cell, strips.widths.len());
+        let strip_words = self.straight(known)?;
+        let memories = [self.straight(found)?, strip_words];
+        let step = PlaceRows { width: size[0], what, most, height, cell, labels };
+        let placed = self.add_one(step, &memories, NewValue::straight(WordKind::I32, &[most, PLACED]))?;
+        let memories = [self.straight(pixels)?, self.straight(placed)?, strip_words];
+        let step = Annotate { size, most, height, cell, labels, characters: strips.characters() };
         self.add_one(step, &memories, NewValue::straight(WordKind::I32, &[size[1], size[0]]))
     }
 }
 
-/// A row, in whole pixels.
+/// A placed row, in whole pixels. Rectangles are left, top, and the first pixels beyond right and bottom.
 #[derive(Debug, Clone, Copy)]
-struct Found {
-    /// The outline: left, top, and the first pixels beyond right and bottom.
-    bounds: Option<[i32; 4]>,
+struct Placed {
+    /// Of everything that is drawn; empty for rows that are not used.
+    bounds: [i32; 4],
+    /// Empty without an outline.
+    outline: [i32; 4],
     /// The upper left corner of the label.
-    at: [i32; 2],
-    width: i32,
-    class: usize,
-    digits: [usize; 3],
-    color: u32,
-    ink: u32,
+    corner: [i32; 2],
+    /// The width and the first byte of the label's strip.
+    strip: [i32; 2],
+    color: i32,
+    ink: i32,
+    /// In hundredths.
+    score: i32,
 }
 
-impl Annotate {
-    fn found(&self, rows: &[f32], number: usize, strips: &[u32]) -> Found {
+impl Placed {
+    const NONE: Placed =
+        Placed { bounds: [0; 4], outline: [0; 4], corner: [0; 2], strip: [0; 2], color: 0, ink: 0, score: 0 };
+
+    fn words(self) -> [i32; PLACED] {
+        let mut words = [0; PLACED];
+        words[..4].copy_from_slice(&self.bounds);
+        words[4..8].copy_from_slice(&self.outline);
+        words[8..10].copy_from_slice(&self.corner);
+        words[10..12].copy_from_slice(&self.strip);
+        words[12..15].copy_from_slice(&[self.color, self.ink, self.score]);
+        words
+    }
+
+    fn of(words: &[i32; PLACED]) -> Placed {
+        let four = |at: usize| std::array::from_fn(|i| words[at + i]);
+        let two = |at: usize| [words[at], words[at + 1]];
+        Placed {
+            bounds: four(0),
+            outline: four(4),
+            corner: two(8),
+            strip: two(10),
+            color: words[12],
+            ink: words[13],
+            score: words[14],
+        }
+    }
+}
+
+impl PlaceRows {
+    fn placed(&self, row: &[f32], number: usize, strips: &[u32]) -> Placed {
+        // NaN becomes 0.
         let whole = |value: f32| (value + 0.5).floor().clamp(-30_000.0, 30_000.0) as i32;
-        let (bounds, score, class) = match (self.what, rows) {
+        let (outline, score, class) = match (self.what, row) {
             (Annotation::Classes, &[class, score, ..]) => (None, score, class),
             (Annotation::Boxes, &[x0, y0, x1, y1, score, class, ..]) => {
                 (Some([x0, y0, x1, y1].map(whole)), score, class)
             }
             _ => unreachable!("a row has all its values"),
         };
-        let class = class.max(0.0) as usize;
-        let label = if class < self.labels { strips[2 * class + 1].cast_signed() } else { 0 };
-        let width = label + 3 * SPACE + 4 * signed(self.cell);
-        let height = signed(self.height);
-        let at = match bounds {
+        let class = class.clamp(0.0, 1e9) as usize;
+        let has_label = class < self.labels;
+        let strip = if has_label { [1, 0].map(|at| strips[2 * class + at].cast_signed()) } else { [0; 2] };
+        let (width, height) = (strip[0] + 3 * SPACE + 4 * signed(self.cell), signed(self.height));
+        let corner = match outline {
             None => [CORNER, CORNER + signed(number) * height],
             Some([left, top, ..]) => {
-                let across = signed(self.size[0]) - width;
-                [left.min(across).max(0), if top >= height { top - height } else { top }]
+                [left.min(signed(self.width) - width).max(0), if top >= height { top - height } else { top }]
             }
         };
-        let score = (score * 100.0 + 0.5).floor().clamp(0.0, 999.0) as usize;
-        let (color, ink) = if bounds.is_some() { (COLORS[class % COLORS.len()], 0) } else { (0, 0xff_ffff) };
-        Found { bounds, at, width, class, digits: [score / 100, score / 10 % 10, score % 10], color, ink }
+        let label = [corner[0], corner[1], corner[0] + width, corner[1] + height];
+        let bounds = match outline {
+            None => label,
+            Some(own) => [own[0].min(label[0]), own[1].min(label[1]), own[2].max(label[2]), own[3].max(label[3])],
+        };
+        let score = (score * 100.0 + 0.5).floor().clamp(0.0, 999.0) as i32;
+        let (color, ink) =
+            if outline.is_some() { (COLORS[class % COLORS.len()].cast_signed(), 0) } else { (0, 0xff_ffff) };
+        Placed { bounds, outline: outline.unwrap_or_default(), corner, strip, color, ink, score }
+    }
+}
+
+impl Step for PlaceRows {
+    fn name(&self) -> &'static str {
+        OP
     }
 
-    /// The coverage of a row's label at a place inside it.
-    fn coverage(&self, found: &Found, [x, y]: [i32; 2], strips: &[u32]) -> u32 {
-        let byte = |at: usize| strips[2 * self.labels + at / 4] >> (at % 4 * 8) & 255;
-        let (start, label) = if found.class < self.labels {
-            (strips[2 * found.class], strips[2 * found.class + 1].cast_signed())
-        } else {
-            (0, 0)
+    fn host(&self, mut call: HostCall<'_, '_>) {
+        let (found, strips) = (call.floats(0), call.inputs[1]);
+        let count = found[1].max(0.0) as usize;
+        let rows = found[HEADER..].chunks_exact(self.what.row());
+        let (out, _) = call.integers_out(0).as_chunks_mut::<PLACED>();
+        for (number, (out, row)) in out.iter_mut().zip(rows).enumerate() {
+            *out = if number < count { self.placed(row, number, strips) } else { Placed::NONE }.words();
+        }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn device(&self, facts: &DeviceFacts) -> DeviceWork {
+        let colors = COLORS.map(|color| format!("{color}u")).join(", ");
+        let kernel = WordKernel {
+            name: &format!("place rows of {:?}", self.what),
+            inputs: &["found", "strips"],
+            fields: &[("width", self.width), ("height", self.height), ("cell", self.cell), ("labels", self.labels)],
+            vectors: &[],
+            wgsl: &format!(
+                "const COLORS = array<u32, 8>({colors});\nconst IS_BOXES = {};\n{}",
+                self.what == Annotation::Boxes,
+                include_str!("annotate_rows.wgsl")
+            ),
+            count: self.most * PLACED,
         };
-        let x = x - SPACE;
-        if (0..label).contains(&x) {
-            return byte(start as usize + (y * label + x) as usize);
-        }
-        let (x, cell) = (x - label - SPACE, signed(self.cell));
-        if !(0..4 * cell).contains(&x) {
-            return 0;
-        }
-        let character = [found.digits[0], 10, found.digits[1], found.digits[2]][(x / cell) as usize];
-        byte(self.characters + character * self.cell * self.height + (y * cell + x % cell) as usize)
+        DeviceWork::one(kernel.dispatch(facts))
     }
 }
 
@@ -217,68 +292,83 @@ fn inked(color: u32, ink: u32, coverage: u32) -> u32 {
     channel(0) | channel(8) | channel(16)
 }
 
+impl Annotate {
+    /// The coverage of a row's label at a place inside it.
+    fn coverage(&self, row: &Placed, [x, y]: [i32; 2], strips: &[u32]) -> u32 {
+        let byte = |at: usize| strips[2 * self.labels + at / 4] >> (at % 4 * 8) & 255;
+        let ([label, start], x) = (row.strip, x - SPACE);
+        if (0..label).contains(&x) {
+            return byte((start + y * label + x) as usize);
+        }
+        let (x, cell) = (x - label - SPACE, signed(self.cell));
+        if !(0..4 * cell).contains(&x) {
+            return 0;
+        }
+        let digits = [row.score / 100, 10, row.score / 10 % 10, row.score % 10];
+        let character = digits[(x / cell) as usize] as usize;
+        byte(self.characters + character * self.cell * self.height + (y * cell + x % cell) as usize)
+    }
+}
+
 impl Step for Annotate {
     fn name(&self) -> &'static str {
         OP
     }
 
     fn host(&self, call: HostCall<'_, '_>) {
-        let (pixels, found, strips) = (call.inputs[0], call.floats(1), call.inputs[2]);
+        let (pixels, placed, strips) = (call.inputs[0], call.integers(1), call.inputs[2]);
         let out = &mut *call.outputs[0];
         out.copy_from_slice(pixels);
         let [width, height] = self.size.map(signed);
-        let count = (found[1].max(0.0) as usize).min(self.most);
-        for number in (0..count).rev() {
-            let row = &found[HEADER + number * self.what.row()..][..self.what.row()];
-            let own = self.found(row, number, strips);
-            let mut rows = |from: [i32; 2], to: [i32; 2], paint: &dyn Fn(i32, i32) -> u32| {
-                for y in from[1].max(0)..to[1].min(height) {
-                    let line = &mut out[(y * width) as usize..][..width as usize];
-                    for x in from[0].max(0)..to[0].min(width) {
-                        line[x as usize] = painted(line[x as usize], paint(x, y));
-                    }
+        let mut paint = |[x0, y0, x1, y1]: [i32; 4], color: &dyn Fn(i32, i32) -> u32| {
+            for y in y0.max(0)..y1.min(height) {
+                let line = &mut out[(y * width) as usize..][..width as usize];
+                for x in x0.max(0)..x1.min(width) {
+                    line[x as usize] = painted(line[x as usize], color(x, y));
                 }
-            };
-            if let Some([left, top, right, bottom]) = own.bounds {
-                let color = |_: i32, _: i32| own.color;
-                let upper = bottom.min(top + OUTLINE);
-                let lower = (bottom - OUTLINE).max(upper);
-                rows([left, top], [right, upper], &color);
-                rows([left, lower], [right, bottom], &color);
-                rows([left, upper], [right.min(left + OUTLINE), lower], &color);
-                rows([left.max(right - OUTLINE), upper], [right, lower], &color);
             }
-            let [x0, y0] = own.at;
-            rows(own.at, [x0 + own.width, y0 + signed(self.height)], &|x, y| {
-                inked(own.color, own.ink, self.coverage(&own, [x - x0, y - y0], strips))
-            });
+        };
+        for row in placed.as_chunks::<PLACED>().0.iter().rev().map(Placed::of) {
+            if row.bounds == [0; 4] {
+                continue;
+            }
+            let (color, ink) = (row.color.cast_unsigned(), row.ink.cast_unsigned());
+            let [left, top, right, bottom] = row.outline;
+            let upper = bottom.min(top + OUTLINE);
+            let lower = (bottom - OUTLINE).max(upper);
+            paint([left, top, right, upper], &|_, _| color);
+            paint([left, lower, right, bottom], &|_, _| color);
+            paint([left, upper, right.min(left + OUTLINE), lower], &|_, _| color);
+            paint([left.max(right - OUTLINE), upper, right, lower], &|_, _| color);
+            let [x0, y0] = row.corner;
+            let label = [x0, y0, x0 + row.strip[0] + 3 * SPACE + 4 * signed(self.cell), y0 + signed(self.height)];
+            paint(label, &|x, y| inked(color, ink, self.coverage(&row, [x - x0, y - y0], strips)));
         }
     }
 
+    /// An invocation draws four pixels, so that most rows are dropped for four pixels at once.
     #[cfg(not(target_arch = "wasm32"))]
     fn device(&self, facts: &DeviceFacts) -> DeviceWork {
         let [width, height] = self.size;
-        let colors = COLORS.map(|color| format!("{color}u")).join(", ");
-        let kernel = WordKernel {
-            name: &format!("annotate {:?}", self.what),
-            inputs: &["pixels", "found", "strips"],
-            fields: &[
-                ("width", width),
-                ("most", self.most),
-                ("height", self.height),
-                ("cell", self.cell),
-                ("labels", self.labels),
-                ("characters", self.characters),
-            ],
-            vectors: &[],
-            wgsl: &format!(
-                "const COLORS = array<u32, 8>({colors});\nconst IS_BOXES = {};\n{}",
-                self.what == Annotation::Boxes,
-                include_str!("annotate.wgsl")
-            ),
-            count: width * height,
-        };
-        DeviceWork::one(kernel.dispatch(facts))
+        let mut text = KernelText::new();
+        text.read("pixels", "u32");
+        text.read("rows", "vec4<i32>");
+        text.read("strips", "u32");
+        text.write("out", "u32");
+        let own = ["pixel_count", "width", "most", "height", "cell", "labels", "characters"];
+        let names: Vec<&str> = own.into_iter().chain(words::FIELDS).collect();
+        text.params(&names, 0);
+        text.push(MATH);
+        text.push(include_str!("annotate.wgsl"));
+        words::push_entry(&mut text, "    draw(number);");
+        let words = [width * height, width, self.most, self.height, self.cell, self.labels, self.characters];
+        let words = words.map(|number| number as u32);
+        DeviceWork::one(Dispatch {
+            key: OP.into(),
+            shader: text.shader(OP.into(), 64),
+            buffers: [Bound::Input(0), Bound::Input(1), Bound::Input(2), Bound::Output(0)].into_iter().collect(),
+            launch: OutputRuns::whole(0, (width * height).div_ceil(4)).launch(DType::U32, &words, facts.most_groups),
+        })
     }
 }
 

@@ -1,19 +1,9 @@
-// In: pixels, what was found, the strips of labels and characters. Out: pixels. Grid: an invocation per pixel.
+// Draws placed rows on a picture. The best row is the first one, so the first row that covers a pixel decides.
+//
+// In: pixels, placed rows, the strips of labels and characters. Out: pixels. Grid: an invocation per four pixels.
 
 fn byte_at(at: u32) -> u32 {
     return (strips[2u * p.labels + at / 4u] >> (at % 4u * 8u)) & 255u;
-}
-
-fn value_at(at: u32) -> f32 { return bitcast<f32>(found[at]); }
-
-// The number, or 0 if it is not one.
-fn number_at(at: u32) -> f32 {
-    let value = value_at(at);
-    return select(value, 0.0, is_nan(value));
-}
-
-fn whole(at: u32) -> i32 {
-    return i32(clamp(floor(number_at(at) + 0.5), -30000.0, 30000.0));
 }
 
 fn inked(color: u32, ink: u32, coverage: u32) -> u32 {
@@ -26,60 +16,63 @@ fn inked(color: u32, ink: u32, coverage: u32) -> u32 {
     return mixed;
 }
 
-fn element(i: u32) -> u32 {
-    let pixel = pixels[i];
-    let line = quotient(i, p.width);
-    let at = vec2<i32>(i32(i - line * p.width), i32(line));
-    let row = select(2u, 6u, IS_BOXES);
-    let count = min(u32(clamp(number_at(1u), 0.0, 1e9)), p.most);
-    let height = i32(p.height);
+// The color of a placed row at a pixel, or no color.
+const NONE: u32 = 0xffffffffu;
+
+fn color_at(row: u32, at: vec2<i32>) -> u32 {
+    let outline = rows[4u * row + 1u];
+    let label = rows[4u * row + 2u];
+    let shown = rows[4u * row + 3u];
+    let color = u32(shown.x);
     let cell = i32(p.cell);
-    for (var number = 0u; number < count; number++) {
-        let first = 2u + number * row;
-        let kind = u32(clamp(number_at(first + select(0u, 5u, IS_BOXES)), 0.0, 4e9));
-        let has_label = kind < p.labels;
-        var start = 0u;
-        var label = 0;
-        if has_label {
-            start = strips[2u * kind];
-            label = i32(strips[2u * kind + 1u]);
-        }
-        let width = label + 12 + 4 * cell;
-        var corner = vec2<i32>(8, 8 + i32(number) * height);
-        var low = vec2<i32>();
-        var high = vec2<i32>();
-        var color = 0u;
-        var ink = 0xffffffu;
-        if IS_BOXES {
-            low = vec2<i32>(whole(first), whole(first + 1u));
-            high = vec2<i32>(whole(first + 2u), whole(first + 3u));
-            corner = vec2<i32>(max(min(low.x, i32(p.width) - width), 0), select(low.y, low.y - height, low.y >= height));
-            color = COLORS[kind % 8u];
-            ink = 0u;
-        }
-        let inside = at - corner;
-        if all(inside >= vec2<i32>()) && inside.x < width && inside.y < height {
-            let score = u32(clamp(floor(number_at(first + select(1u, 4u, IS_BOXES)) * 100.0 + 0.5), 0.0, 999.0));
-            let x = inside.x - 4;
-            let beyond = x - label - 4;
-            var coverage = 0u;
-            if x >= 0 && x < label {
-                coverage = byte_at(start + u32(inside.y * label + x));
-            } else if beyond >= 0 && beyond < 4 * cell {
-                var character = score % 10u;
-                switch beyond / cell {
-                    case 0: { character = score / 100u; }
-                    case 1: { character = 10u; }
-                    case 2: { character = score / 10u % 10u; }
-                    default: {}
-                }
-                coverage = byte_at(p.characters + character * p.cell * p.height + u32(inside.y * cell + beyond % cell));
+    let inside = at - label.xy;
+    if all(inside >= vec2<i32>()) && inside.x < label.z + 12 + 4 * cell && inside.y < i32(p.height) {
+        let x = inside.x - 4;
+        let beyond = x - label.z - 4;
+        var coverage = 0u;
+        if x >= 0 && x < label.z {
+            coverage = byte_at(u32(label.w + inside.y * label.z + x));
+        } else if beyond >= 0 && beyond < 4 * cell {
+            let score = u32(shown.z);
+            var character = score % 10u;
+            switch beyond / cell {
+                case 0: { character = score / 100u; }
+                case 1: { character = 10u; }
+                case 2: { character = score / 10u % 10u; }
+                default: {}
             }
-            return (pixel & 0xff000000u) | inked(color, ink, coverage);
+            coverage = byte_at(p.characters + character * p.cell * p.height + u32(inside.y * cell + beyond % cell));
         }
-        if IS_BOXES && all(at >= low) && all(at < high) && (any(at < low + 2) || any(at >= high - 2)) {
-            return (pixel & 0xff000000u) | color;
-        }
+        return inked(color, u32(shown.y), coverage);
     }
-    return pixel;
+    if all(at >= outline.xy) && all(at < outline.zw) && (any(at < outline.xy + 2) || any(at >= outline.zw - 2)) {
+        return color;
+    }
+    return NONE;
+}
+
+fn draw(number: u32) {
+    let first = 4u * number;
+    let last = min(first + 4u, p.pixel_count) - 1u;
+    let top = quotient(first, p.width);
+    let bottom = quotient(last, p.width);
+    // The columns of the four pixels; all columns if they are in two lines.
+    let is_line = top == bottom;
+    let left = select(0, i32(first - top * p.width), is_line);
+    let right = select(i32(p.width), i32(last - top * p.width) + 1, is_line);
+    var colors = vec4<u32>(NONE);
+    for (var row = 0u; row < p.most; row++) {
+        let bounds = rows[4u * row];
+        if bounds.x >= right || bounds.z <= left || bounds.y > i32(bottom) || bounds.w <= i32(top) { continue; }
+        for (var k = 0u; k < 4u; k++) {
+            let y = quotient(first + k, p.width);
+            let at = vec2<i32>(i32(first + k - y * p.width), i32(y));
+            if colors[k] == NONE { colors[k] = color_at(row, at); }
+        }
+        if all(colors != vec4<u32>(NONE)) { break; }
+    }
+    for (var k = 0u; k < 4u && first + k <= last; k++) {
+        let pixel = pixels[first + k];
+        out[first + k] = select((pixel & 0xff000000u) | colors[k], pixel, colors[k] == NONE);
+    }
 }

@@ -5,12 +5,14 @@
 //!
 //! Invariants: boxes are selected by falling score, among equal scores by rising index. NaN is never selected.
 
+use smallvec::SmallVec;
+
 use crate::network::NetworkBuilder;
 use crate::network::builder::NewValue;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::network::step::{Bound, DeviceFacts, DeviceWork, Dispatch};
 use crate::network::step::{HostCall, Step, WordKind};
-use crate::network::value::{Lengths, ValueId};
+use crate::network::value::{Lengths, MemoryId, ValueId};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::device::{KernelText, Launch, MATH, MOST_ROUNDS};
 use crate::ops::error::TensorError;
@@ -27,7 +29,7 @@ const MOST_DISPATCHES: usize = 64;
 #[cfg(not(target_arch = "wasm32"))]
 const LANES: usize = 64;
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Suppress {
     batches: usize,
     classes: usize,
@@ -39,6 +41,8 @@ struct Suppress {
     /// Boxes must have a higher score than this.
     score: Option<f32>,
     center_point: bool,
+    /// Whether boxes have kinds; boxes of different kinds do not suppress each other.
+    has_kinds: bool,
 }
 
 impl NetworkBuilder {
@@ -55,6 +59,58 @@ impl NetworkBuilder {
         score: Option<f32>,
         center_point: bool,
     ) -> Result<(ValueId, ValueId), TensorError> {
+        let step = Suppress {
+            batches: 0,
+            classes: 0,
+            boxes: 0,
+            most: most_per_class,
+            overlap: iou,
+            score,
+            center_point,
+            has_kinds: false,
+        };
+        self.suppressed(step, boxes, scores, None)
+    }
+
+    /// Like [`non_max_suppression`](Self::non_max_suppression), for boxes `[boxes, 4]` of several kinds with one score
+    /// each: a box is dropped only for a better box of its own kind. Scores and kinds are `[boxes]`; at most `most` boxes
+    /// remain in all.
+    pub fn suppression_by_kind(
+        &mut self,
+        [boxes, scores, kinds]: [ValueId; 3],
+        most: usize,
+        iou: f32,
+        score: Option<f32>,
+    ) -> Result<(ValueId, ValueId), TensorError> {
+        let count = self.lengths(scores).iter().product();
+        if self.lengths(kinds) != [count] || self.kind(kinds) != WordKind::F32 {
+            let problem =
+                format!("{:?} kinds of {}; expected [{count}] of f32", self.lengths(kinds), self.kind(kinds).dtype());
+            return Err(TensorError::Mismatch { op: OP, problem });
+        }
+        let boxes = self.reshaped(boxes, &[1, count, 4])?;
+        let scores = self.reshaped(scores, &[1, 1, count])?;
+        let step = Suppress {
+            batches: 0,
+            classes: 0,
+            boxes: 0,
+            most,
+            overlap: iou,
+            score,
+            center_point: false,
+            has_kinds: true,
+        };
+        self.suppressed(step, boxes, scores, Some(kinds))
+    }
+
+    /// Adds the step for these boxes and scores, after checking them.
+    fn suppressed(
+        &mut self,
+        limits: Suppress,
+        boxes: ValueId,
+        scores: ValueId,
+        kinds: Option<ValueId>,
+    ) -> Result<(ValueId, ValueId), TensorError> {
         let of = [Lengths::from_slice(self.lengths(boxes)), Lengths::from_slice(self.lengths(scores))];
         let [Ok::<[usize; 3], _>([batches, count, 4]), Ok::<[usize; 3], _>([same_batches, classes, same_count])] =
             [of[0].as_slice().try_into(), of[1].as_slice().try_into()]
@@ -69,16 +125,19 @@ impl NetworkBuilder {
                 return Err(TensorError::WrongType { op: OP, has: self.kind(value).dtype(), wants: "f32" });
             }
         }
-        let most = most_per_class.min(count);
-        let step = Suppress { batches, classes, boxes: count, most, overlap: iou, score, center_point };
-        let is_known = self.is_known(boxes) && self.is_known(scores);
+        let most = limits.most.min(count);
+        let step = Suppress { batches, classes, boxes: count, most, ..limits };
+        let is_known = [Some(boxes), Some(scores), kinds].into_iter().flatten().all(|value| self.is_known(value));
         #[cfg(not(target_arch = "wasm32"))]
         if !is_known && self.context.device().is_some() {
             step.fits_a_device()?;
         }
         let _ = is_known;
         let rows = [batches * classes * most, 3];
-        let memories = [self.straight(boxes)?, self.straight(scores)?];
+        let mut memories = SmallVec::<[MemoryId; 3]>::new();
+        for value in [Some(boxes), Some(scores), kinds].into_iter().flatten() {
+            memories.push(self.straight(value)?);
+        }
         let outputs = vec![NewValue::straight(WordKind::I32, &rows), NewValue::straight(WordKind::I32, &[1])];
         let made = self.add(step, &memories, outputs)?;
         Ok((made[0], made[1]))
@@ -140,6 +199,8 @@ impl Step for Suppress {
         let (boxes, scores) = (call.floats(0), call.floats(1));
         let ranking = Ranking { kind: WordKind::F32, largest: true, nan_first: false };
         let [rows, used] = call.outputs else { unreachable!("rows and their number") };
+        let kinds = call.inputs.get(2);
+        let are_alike = |one: u32, other: u32| kinds.is_none_or(|kinds| kinds[one as usize] == kinds[other as usize]);
         let (pairs, _) = call.scratch.as_chunks_mut::<2>();
         let (rows, _) = rows.as_chunks_mut::<3>();
         let mut filled = 0;
@@ -161,7 +222,8 @@ impl Step for Suppress {
                     break;
                 }
                 let own = corners(*at);
-                if !rows[start..filled].iter().any(|row| own.overlaps(corners(row[2]), self.overlap)) {
+                let suppresses = |row: &[u32; 3]| are_alike(*at, row[2]) && own.overlaps(corners(row[2]), self.overlap);
+                if !rows[start..filled].iter().any(suppresses) {
                     rows[filled] = [batch as u32, class as u32, *at];
                     filled += 1;
                 }
@@ -219,21 +281,27 @@ impl Suppress {
         let mut text = KernelText::new();
         text.read("boxes_of", "vec4<f32>");
         text.read("scores", "u32");
+        if self.has_kinds {
+            text.read("kinds", "u32");
+        }
         text.write("state", "u32");
         let names =
             ["groups", "classes", "boxes", "stride", "first", "picks", "overlap", "score", "has_score", "center_point"];
         text.params(&names, 0);
         text.push(MATH);
         text.push(&ranking.wgsl());
+        let are_alike = if self.has_kinds { "kinds[a] == kinds[b]" } else { "true" };
+        text.push(&format!("fn are_alike(a: u32, b: u32) -> bool {{ return {are_alike}; }}"));
         text.push(include_str!("suppress.wgsl"));
         let score = self.score.unwrap_or(0.0).to_bits();
         let flags = [u32::from(self.score.is_some()), u32::from(self.center_point)];
         let sizes = [groups, self.classes, self.boxes, self.stride(), first, picks].map(|number| number as u32);
         let words: Vec<u32> = sizes.into_iter().chain([self.overlap.to_bits(), score]).chain(flags).collect();
+        let (name, inputs) = if self.has_kinds { ("select boxes by kind", 3) } else { ("select boxes", 2) };
         Dispatch {
-            key: "select boxes".into(),
-            shader: text.shader("select boxes".into(), LANES as u32),
-            buffers: [Bound::Input(0), Bound::Input(1), Bound::Temporary(0)].into_iter().collect(),
+            key: name.into(),
+            shader: text.shader(name.into(), LANES as u32),
+            buffers: (0..inputs).map(Bound::Input).chain([Bound::Temporary(0)]).collect(),
             launch: Launch::new(&words, groups as u64, facts.most_groups),
         }
     }
@@ -363,6 +431,40 @@ mod tests {
                 [Words::floats(&boxes, &[batches, count, 4]), Words::floats(&scores, &[batches, classes, count])];
             check(&given, true, &wanted, &|net, x| {
                 let (rows, used) = net.non_max_suppression(x[0], x[1], most, limits.0, limits.1, center).unwrap();
+                vec![rows, used]
+            });
+        }
+    }
+
+    #[test]
+    fn boxes_of_different_kinds_do_not_drop_each_other_wherever_they_are() {
+        let count = 90;
+        // Large enough that a shift of the boxes of a kind would lose their differences.
+        let boxes: Vec<f32> = noise(count * 4, 7).iter().map(|v| v * 3e6).collect();
+        let scores: Vec<f32> = noise(count, 8).iter().map(|v| (v * 20.0).round() / 20.0).collect();
+        let kinds: Vec<f32> = (0..count).map(|at| [0.0, 1.0, 9e8, f32::INFINITY][at * 7 % 4]).collect();
+        for (most, iou, least) in [(count, 0.2, None), (12, 0.3, Some(-0.2))] {
+            // Those that remain of each kind, by score.
+            let mut remaining = Vec::new();
+            for kind in 0..4 {
+                let own: Vec<usize> = (0..count).filter(|at| at * 7 % 4 == kind).collect();
+                let (own_boxes, own_scores): (Vec<f32>, Vec<f32>) = (
+                    own.iter().flat_map(|at| boxes[4 * at..][..4].to_vec()).collect(),
+                    own.iter().map(|at| scores[*at]).collect(),
+                );
+                let [rows, used] =
+                    plainly(&own_boxes, &own_scores, [1, 1, own.len(), own.len()], (iou, least), false).map(|w| w.bits);
+                remaining.extend(rows.chunks(3).take(used[0] as usize).map(|row| own[row[2] as usize]));
+            }
+            remaining.sort_by(|a, b| scores[*b].partial_cmp(&scores[*a]).unwrap().then(a.cmp(b)));
+            remaining.truncate(most);
+            let used = Words::integers(&[remaining.len() as i32], &[1]);
+            let mut rows: Vec<i32> = remaining.iter().flat_map(|at| [0, 0, *at as i32]).collect();
+            rows.resize(most * 3, -1);
+            let given =
+                [Words::floats(&boxes, &[count, 4]), Words::floats(&scores, &[count]), Words::floats(&kinds, &[count])];
+            check(&given, true, &[Words::integers(&rows, &[most, 3]), used], &|net, x| {
+                let (rows, used) = net.suppression_by_kind([x[0], x[1], x[2]], most, iou, least).unwrap();
                 vec![rows, used]
             });
         }

@@ -1,7 +1,7 @@
 // Selects the next boxes of a batch and class: the best remaining score in each round, after dropping the boxes that
 // overlap the box of the round before.
 //
-// In: boxes, scores. In and out: the state of each batch and class. Grid: a workgroup per batch and class.
+// In: boxes, scores, and through are_alike kinds. In and out: the state of each batch and class. Grid: a workgroup per batch and class.
 
 const NONE: u32 = 0xffffffffu;
 
@@ -67,7 +67,7 @@ fn main(
                 remains = !is_nan(bitcast<f32>(word))
                     && (p.has_score == 0u || bitcast<f32>(word) > bitcast<f32>(p.score));
             } else if state[base + 2u + i] != 0u {
-                remains = i != last && !overlaps(chosen, corners(first_box + i));
+                remains = i != last && !(are_alike(last, i) && overlaps(chosen, corners(first_box + i)));
             }
             state[base + 2u + i] = select(0u, 1u, remains);
             let k = key(word);

@@ -219,7 +219,7 @@ fn result_meta(nets: &Nets, at: usize) -> Result<Meta, HandlerError> {
     let (kind, shape) = outputs
         .and_then(|outputs| outputs.get(at))
         .ok_or_else(|| HandlerError::failed("its network has no such output"))?;
-    let dims: Vec<u32> = shape.lengths().iter().map(|length| *length as u32).collect();
+    let dims: SmallVec<[u32; 8]> = shape.lengths().iter().map(|length| *length as u32).collect();
     let shape = TensorShape::new(dtype_of(*kind), &dims);
     shape.map(Meta::tensor).ok_or_else(|| HandlerError::failed(format!("its result has too many axes: {dims:?}")))
 }

@@ -10,8 +10,12 @@ use crate::letters::{Fonts, strip, strip_height};
 /// The font size of labels.
 const SIZE_PX: u32 = 15;
 
-/// Maximum width of a label. Longer ones are cut.
+/// Maximum width and characters of a label. Longer ones are cut.
 const MOST_WIDTH: usize = 240;
+const MOST_CHARACTERS: usize = 120;
+
+/// Maximum bytes of the coverage of all labels. If there are very many labels, they are narrower.
+const MOST_COVERAGE: usize = 32 << 20;
 
 /// Maximum number of labels.
 const MOST_LABELS: usize = 32_768;
@@ -28,7 +32,8 @@ pub(crate) fn read(path: &str) -> Result<Vec<String>, String> {
         _ => open_regular(path.as_ref()).and_then(std::io::read_to_string),
     };
     let text = text.map_err(|error| format!("labels `{path}` cannot be read: {error}; give a text file of UTF-8"))?;
-    let labels: Vec<String> = text.trim_end().lines().map(|line| line.trim().to_owned()).collect();
+    let labels: Vec<String> =
+        text.trim_start_matches('\u{feff}').trim_end().lines().map(|line| line.trim().to_owned()).collect();
     if labels.is_empty() || labels.len() > MOST_LABELS {
         return Err(format!("labels `{path}` has {} lines; expected 1 to {MOST_LABELS}, one a class", labels.len()));
     }
@@ -41,10 +46,14 @@ pub(super) fn strips(labels: &[String], classes: usize) -> LabelStrips {
     let height = strip_height(&fonts, SIZE_PX);
     let numbered = if classes > 1 { classes } else { 0 };
     let count = if labels.is_empty() { numbered } else { labels.len() }.min(MOST_LABELS);
+    let width = MOST_WIDTH.min(MOST_COVERAGE / (count * height).max(1));
     let mut strips = LabelStrips { height, cell: 0, widths: Vec::with_capacity(count), coverage: Vec::new() };
     for class in 0..count {
         let number = class.to_string();
-        let made = strip(&mut fonts, labels.get(class).unwrap_or(&number), SIZE_PX, MOST_WIDTH);
+        let label = labels.get(class).unwrap_or(&number);
+        // Cut before it is shaped, which takes longer for longer text.
+        let end = label.char_indices().nth(MOST_CHARACTERS).map_or(label.len(), |(at, _)| at);
+        let made = strip(&mut fonts, &label[..end], SIZE_PX, width);
         strips.widths.push(made.width);
         strips.coverage.extend(made.coverage);
     }

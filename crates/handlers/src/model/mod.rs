@@ -12,16 +12,21 @@ mod outputs;
 mod plan;
 mod settings;
 
+use vramp_model::Model;
 use vramp_plan::catalog::{
     Class, Entry, Family, KernelRule, NetworkNeeds, Output, PathUse, Setting, SettingValues, TensorRule, Units,
     ValueType, Work,
 };
 use vramp_plan::{Content, DType, Size};
 use vramp_runtime::{HandlerError, Kind, Setup, Worker};
+use vramp_tensor::network::LabelStrips;
 
 use settings::{ModelSettings, Wanted};
 
 pub(crate) use handler::LABELS_NOTE;
+
+/// Maximum bytes of the path of labels: frames carry it as a note to `values`.
+const MOST_LABELS_PATH: usize = 255;
 
 /// The numbers of the output ports.
 const VIDEO: usize = 0;
@@ -113,10 +118,21 @@ pub(crate) fn kinds() -> Vec<Kind> {
 
 /// Refuses settings that contradict each other or the file.
 fn check(values: &SettingValues) -> Result<(), String> {
+    if values.text("path").is_none() {
+        // Reported as missing.
+        return Ok(());
+    }
     let settings = ModelSettings::of(values)?;
+    if let Some(bytes) = settings.labels.as_ref().map(String::len).filter(|bytes| *bytes > MOST_LABELS_PATH) {
+        return Err(format!("the path of the labels has {bytes} bytes, at most {MOST_LABELS_PATH} are possible"));
+    }
     let model = known::model(&settings.path)?;
     // Sizes that the file leaves open are checked with those of the frames.
-    plan::ModelPlan::of(&model, &settings, Size { width: 640, height: 480 })?;
+    let frame = Size { width: 640, height: 480 };
+    let plan = plan::ModelPlan::of(&model, &settings, frame)?;
+    if plan.is_fixed {
+        known::facts(&settings, frame)?;
+    }
     if let Some(path) = &settings.labels {
         let labels = labels::read(path)?.len();
         if let Some(classes) = classes(&model, &settings).filter(|classes| labels < *classes) {
@@ -127,7 +143,7 @@ fn check(values: &SettingValues) -> Result<(), String> {
 }
 
 /// The number of classes that the network has scores for, as far as the file says it.
-fn classes(model: &vramp_model::Model, settings: &ModelSettings) -> Option<usize> {
+fn classes(model: &Model, settings: &ModelSettings) -> Option<usize> {
     let of = settings.of.as_deref();
     let port = model.outputs().iter().find(|port| of.is_none_or(|of| port.name == of))?;
     let fixed = |dim: &vramp_model::onnx::Dim| match dim {
@@ -135,7 +151,7 @@ fn classes(model: &vramp_model::Model, settings: &ModelSettings) -> Option<usize
         _ => None,
     };
     match settings.wanted {
-        Wanted::Classes { .. } => port.dims.last().and_then(fixed),
+        Wanted::Classes { .. } => port.dims.iter().map(fixed).try_fold(1, |all: usize, length| Some(all * length?)),
         Wanted::Boxes { decode, .. } => {
             // Axes that the file leaves open are those of the boxes, whose number does not matter here.
             let lengths: Vec<usize> = port.dims.iter().map(|dim| fixed(dim).unwrap_or(1)).collect();
@@ -164,29 +180,38 @@ fn needs(values: &SettingValues, frame: Size) -> NetworkNeeds {
     let Ok(facts) = known::facts(&settings, frame) else { return NetworkNeeds::default() };
     let every = settings.every as f64;
     // Drawing reads and writes every frame.
-    let drawn = if settings.wanted == Wanted::Raw { 0.0 } else { 1.0 };
+    let (drawn, kernels) = match settings.wanted {
+        Wanted::Raw => (0.0, 0.0),
+        Wanted::Mask { .. } => (1.0, 1.0),
+        // Rows are placed and then drawn.
+        Wanted::Classes { .. } | Wanted::Boxes { .. } => (1.0, 2.0),
+    };
     NetworkNeeds {
         moved_bytes: facts.moved_bytes as f64 / every + drawn * 8.0 * frame.pixels() as f64,
-        kernels: facts.steps as f64 / every + drawn,
+        kernels: facts.steps as f64 / every + kernels,
         held_bytes: facts.held_bytes as u64,
         weight_bytes: facts.weight_bytes as u64,
-        weights: settings.path,
+        // The same for every spelling of a path.
+        weights: std::fs::canonicalize(&settings.path)
+            .map_or(settings.path, |path| path.to_string_lossy().into_owned()),
     }
 }
 
 fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = ModelSettings::of(setup.settings).map_err(HandlerError::failed)?;
     let model = known::model(&settings.path).map_err(HandlerError::failed)?;
-    let labels = match &settings.labels {
-        Some(path) => labels::read(path).map_err(HandlerError::failed)?,
-        None => Vec::new(),
-    };
     let draws = setup.outputs.get(VIDEO).is_some_and(Option::is_some);
-    let strips = match settings.wanted {
-        Wanted::Classes { .. } | Wanted::Boxes { .. } if draws => {
-            labels::strips(&labels, classes(&model, &settings).unwrap_or(0))
-        }
-        _ => vramp_tensor::network::LabelStrips { height: 0, cell: 0, widths: Vec::new(), coverage: Vec::new() },
-    };
+    let strips = if draws { strips(&model, &settings).map_err(HandlerError::failed)? } else { NO_STRIPS };
     Ok(Worker::frames(handler::ModelHandler::new(settings, model, strips)))
+}
+
+const NO_STRIPS: LabelStrips = LabelStrips { height: 0, cell: 0, widths: Vec::new(), coverage: Vec::new() };
+
+/// What is drawn beside boxes and classes.
+fn strips(model: &Model, settings: &ModelSettings) -> Result<LabelStrips, String> {
+    if !matches!(settings.wanted, Wanted::Classes { .. } | Wanted::Boxes { .. }) {
+        return Ok(NO_STRIPS);
+    }
+    let labels = settings.labels.as_deref().map_or(Ok(Vec::new()), labels::read)?;
+    Ok(labels::strips(&labels, classes(model, settings).unwrap_or(0)))
 }

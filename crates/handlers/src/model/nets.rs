@@ -69,7 +69,7 @@ impl Nets {
 }
 
 /// The network that draws what was seen, which has these lengths.
-fn show(
+pub(super) fn show(
     settings: &ModelSettings,
     strips: &LabelStrips,
     plan: &ModelPlan,

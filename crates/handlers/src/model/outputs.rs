@@ -73,8 +73,12 @@ fn mask(
             builder.permuted(value, &[2, 0, 1])
         }
         [1, c, h, w] => builder.reshaped(value, &[c, h, w])?,
-        [1, h, w] | [h, w] => builder.reshaped(value, &[1, h, w])?,
-        _ => return Err(misfit(output, format!("a mask is [1, channels, height, width]; this output is {lengths:?}"))),
+        [1, h, w] => builder.reshaped(value, &[1, h, w])?,
+        _ => {
+            let problem =
+                format!("a mask is [1, channels, height, width] or [1, height, width]; this output is {lengths:?}");
+            return Err(misfit(output, problem));
+        }
     };
     let count = builder.lengths(planes)[0];
     let channel = channel.unwrap_or(count.saturating_sub(1));
@@ -134,14 +138,7 @@ fn kept_boxes(
     let (scores, places) = builder.top_k(scores, 0, candidates, true)?;
     let corners = builder.gather(corners, places, 0)?;
     let classes = builder.gather(classes, places, 0)?;
-    // Boxes of different classes are moved apart, so that they never overlap.
-    let apart = builder.floats(vec![(4 * plan.spec.size[0].max(plan.spec.size[1])) as f32], &[1, 1])?;
-    let column = builder.reshaped(classes, &[candidates, 1])?;
-    let moved = builder.binary(Binary::Mul, column, apart)?;
-    let moved = builder.binary(Binary::Add, corners, moved)?;
-    let moved = builder.reshaped(moved, &[1, candidates, 4])?;
-    let line = builder.reshaped(scores, &[1, 1, candidates])?;
-    let (rows, used) = builder.non_max_suppression(moved, line, MOST_BOXES, iou, Some(threshold), false)?;
+    let (rows, used) = builder.suppression_by_kind([corners, scores, classes], MOST_BOXES, iou, Some(threshold))?;
     let most = builder.lengths(rows)[0];
     let picked = builder.sliced(rows, 1, 2, 1, 1);
     let picked = builder.reshaped(picked, &[most])?;

@@ -5,10 +5,15 @@ use vramp_model::onnx::{Dim, OnnxType};
 use vramp_model::{EmbeddedOutput, Model, ModelError, Port};
 use vramp_plan::Size;
 use vramp_tensor::network::{FittedAxis, NetworkBuilder, PictureChannel, PictureLevel, PictureSpec, ValueId, WordKind};
-use vramp_tensor::{Context, DType};
+use vramp_tensor::{Context, DType, Tensor};
 
 use super::known::ModelFacts;
+use super::nets;
+use super::outputs::misfit;
 use super::settings::{Colors, ModelSettings};
+
+/// The scale of `range=0..255`.
+const BYTES: [(f32, f32); 3] = [(1.0, 0.0); 3];
 
 /// How a frame becomes a network's input, and which output is used.
 #[derive(Debug, Clone)]
@@ -19,6 +24,8 @@ pub(super) struct ModelPlan {
     pub(super) channels_last: bool,
     /// The index of the chosen output.
     pub(super) of: usize,
+    /// Whether the file or the settings fix the network's size, so that it is the same for all frames.
+    pub(super) is_fixed: bool,
 }
 
 impl ModelPlan {
@@ -31,6 +38,9 @@ impl ModelPlan {
         if !matches!(port.dtype, OnnxType::F32 | OnnxType::F16 | OnnxType::U8) {
             let has = port.dtype.name();
             return Err(format!("`{path}` takes values of {has}; `model` feeds networks of f32, f16 or u8"));
+        }
+        if port.dtype == OnnxType::U8 && settings.scale != BYTES {
+            return Err(format!("`{path}` takes bytes; add range=0..255"));
         }
         let dims: [Dim; 4] = match port.dims.as_slice() {
             [] => std::array::from_fn(|_| Dim::Unknown),
@@ -84,6 +94,7 @@ impl ModelPlan {
             spec: PictureSpec { size, fit: settings.fit, channels: input_channels(settings) },
             channels_last,
             of: chosen(model.outputs(), settings)?,
+            is_fixed: asked.is_some() || [wide, high].iter().all(|dim| matches!(dim, Dim::Fixed(_))),
         })
     }
 
@@ -128,23 +139,36 @@ fn chosen(outputs: &[Port], settings: &ModelSettings) -> Result<usize, String> {
 
 /// What the planner asks, found by planning the network on the host.
 pub(super) fn facts(model: &Model, settings: &ModelSettings, plan: &ModelPlan) -> Result<ModelFacts, String> {
-    let mut result = None;
+    let (mut result, mut seen) = (None, None);
     let after = |builder: &mut NetworkBuilder, outputs: &[EmbeddedOutput<'_>]| {
         let value = outputs[plan.of].value;
-        let lengths = builder.lengths(value).iter().map(|length| *length as u32).collect();
+        let lengths: Vec<u32> = builder.lengths(value).iter().map(|length| *length as u32).collect();
+        if lengths.contains(&0) {
+            return Err(misfit(&outputs[plan.of], format!("it is {lengths:?}, which has no values")));
+        }
         result = Some((dtype_of(builder.kind(value)), lengths));
-        super::outputs::seen(builder, settings, plan, outputs)?;
-        Ok(vec![value])
+        let found = super::outputs::seen(builder, settings, plan, outputs)?;
+        seen = found.map(|found| builder.lengths(found).to_vec());
+        Ok(found.into_iter().chain([value]).collect())
     };
-    let made = model.embedded(&Context::on_host(), |builder| Ok(vec![plan.input(builder)?[1]]), after);
-    let made = made.map_err(|error| format!("`{}`: {error}", settings.path))?;
+    let host = Context::on_host();
+    let failed = |error: ModelError| format!("`{}`: {error}", settings.path);
+    let made = model.embedded(&host, |builder| Ok(vec![plan.input(builder)?[1]]), after).map_err(failed)?;
     let result = result.ok_or_else(|| format!("`{}` has no outputs", settings.path))?;
+    // Drawing has values of its own.
+    let drawing = match seen {
+        Some(seen) => {
+            let show = nets::show(settings, &super::strips(model, settings)?, plan, &seen, &host).map_err(failed)?;
+            show.working_bytes() + show.constants().iter().map(Tensor::bytes).sum::<usize>()
+        }
+        None => 0,
+    };
     Ok(ModelFacts {
         result,
         multiply_adds: made.multiply_adds,
         steps: made.network.steps().len(),
         moved_bytes: 4 * made.network.moved_words(),
-        held_bytes: made.network.working_bytes(),
+        held_bytes: made.network.working_bytes() + drawing,
         weight_bytes: made.weight_bytes(),
     })
 }

@@ -154,6 +154,12 @@ fn scale(values: &SettingValues) -> Result<[(f32, f32); 3], String> {
         }
     };
     let (mean, std) = (three("mean"), three("std"));
+    let is_gray = values.word("channels") == Some("gray");
+    if let Some(key) =
+        ["mean", "std"].into_iter().find(|key| values.numbers(key).is_some_and(|all| is_gray && all.len() > 1))
+    {
+        return Err(format!("`{key}` has 3 numbers, and channels=gray is one channel; give one number"));
+    }
     if mean.is_none() && std.is_none() {
         let range = match values.word("range") {
             Some("-1..1") => (1.0 / 127.5, -1.0),
@@ -169,5 +175,9 @@ fn scale(values: &SettingValues) -> Result<[(f32, f32); 3], String> {
     if std.contains(&0.0) {
         return Err("`std` has a 0, which nothing can be divided by".to_owned());
     }
-    Ok(std::array::from_fn(|at| ((1.0 / (255.0 * std[at])) as f32, (-mean[at] / std[at]) as f32)))
+    let scale = std::array::from_fn(|at| ((1.0 / (255.0 * std[at])) as f32, (-mean[at] / std[at]) as f32));
+    if scale.iter().any(|(factor, offset): &(f32, f32)| !factor.is_finite() || !offset.is_finite()) {
+        return Err("`mean` and `std` make values that are too large for f32; `std` is about 0.2 usually".to_owned());
+    }
+    Ok(scale)
 }

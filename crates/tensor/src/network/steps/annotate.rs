@@ -18,11 +18,7 @@ use crate::ops::error::TensorError;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::network::step::{Bound, Dispatch};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::ops::device::words::{self, OutputRuns};
-#[cfg(not(target_arch = "wasm32"))]
-use crate::ops::device::{KernelText, MATH};
-#[cfg(not(target_arch = "wasm32"))]
-use crate::ops::dtype::DType;
+use crate::ops::device::{KernelText, Launch, MATH};
 
 #[cfg(not(target_arch = "wasm32"))]
 use super::by_word::WordKernel;
@@ -346,7 +342,7 @@ impl Step for Annotate {
         }
     }
 
-    /// An invocation draws four pixels, so that most rows are dropped for four pixels at once.
+    /// An invocation draws four pixels. Rows are dropped for the 256 pixels of a workgroup at once, and then for four.
     #[cfg(not(target_arch = "wasm32"))]
     fn device(&self, facts: &DeviceFacts) -> DeviceWork {
         let [width, height] = self.size;
@@ -355,19 +351,16 @@ impl Step for Annotate {
         text.read("rows", "vec4<i32>");
         text.read("strips", "u32");
         text.write("out", "u32");
-        let own = ["pixel_count", "width", "most", "height", "cell", "labels", "characters"];
-        let names: Vec<&str> = own.into_iter().chain(words::FIELDS).collect();
-        text.params(&names, 0);
+        text.params(&["pixel_count", "width", "most", "height", "cell", "labels", "characters"], 0);
         text.push(MATH);
         text.push(include_str!("annotate.wgsl"));
-        words::push_entry(&mut text, "    draw(number);");
         let words = [width * height, width, self.most, self.height, self.cell, self.labels, self.characters];
         let words = words.map(|number| number as u32);
         DeviceWork::one(Dispatch {
             key: OP.into(),
             shader: text.shader(OP.into(), 64),
             buffers: [Bound::Input(0), Bound::Input(1), Bound::Input(2), Bound::Output(0)].into_iter().collect(),
-            launch: OutputRuns::whole(0, (width * height).div_ceil(4)).launch(DType::U32, &words, facts.most_groups),
+            launch: Launch::new(&words, (width * height).div_ceil(4 * 64) as u64, facts.most_groups),
         })
     }
 }

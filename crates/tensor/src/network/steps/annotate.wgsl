@@ -1,6 +1,7 @@
 // Draws placed rows on a picture. The best row is the first one, so the first row that covers a pixel decides.
 //
-// In: pixels, placed rows, the strips of labels and characters. Out: pixels. Grid: an invocation per four pixels.
+// In: pixels, placed rows, the strips of labels and characters. Out: pixels. Grid: an invocation per four pixels. A
+// workgroup first finds the rows that touch its pixels.
 
 fn byte_at(at: u32) -> u32 {
     return (strips[2u * p.labels + at / 4u] >> (at % 4u * 8u)) & 255u;
@@ -51,27 +52,56 @@ fn color_at(row: u32, at: vec2<i32>) -> u32 {
     return NONE;
 }
 
-fn draw(number: u32) {
-    let first = 4u * number;
-    let last = min(first + 4u, p.pixel_count) - 1u;
+// The columns and lines of pixels from `first` on: left, top, and the first ones beyond right and bottom. All columns if
+// the pixels are in several lines.
+fn area(first: u32, count: u32) -> vec4<i32> {
+    if first >= p.pixel_count { return vec4<i32>(); }
+    let last = min(first + count, p.pixel_count) - 1u;
     let top = quotient(first, p.width);
     let bottom = quotient(last, p.width);
-    // The columns of the four pixels; all columns if they are in two lines.
     let is_line = top == bottom;
-    let left = select(0, i32(first - top * p.width), is_line);
-    let right = select(i32(p.width), i32(last - top * p.width) + 1, is_line);
+    let left = select(0u, first - top * p.width, is_line);
+    let right = select(p.width, last - top * p.width + 1u, is_line);
+    return vec4<i32>(vec4<u32>(left, top, right, bottom + 1u));
+}
+
+fn touches(a: vec4<i32>, b: vec4<i32>) -> bool { return all(a.xy < b.zw) && all(b.xy < a.zw); }
+
+// The rows of a block of 64 that touch the pixels of the workgroup, a bit each.
+var<workgroup> near: array<atomic<u32>, 2>;
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(local_invocation_index) lane: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let number = (group.x + group.y * groups.x) * 64u + lane;
+    let first = 4u * number;
+    let own = area(first, 4u);
+    let all_of_group = area(4u * (number - lane), 256u);
     var colors = vec4<u32>(NONE);
-    for (var row = 0u; row < p.most; row++) {
-        let bounds = rows[4u * row];
-        if bounds.x >= right || bounds.z <= left || bounds.y > i32(bottom) || bounds.w <= i32(top) { continue; }
-        for (var k = 0u; k < 4u; k++) {
-            let y = quotient(first + k, p.width);
-            let at = vec2<i32>(i32(first + k - y * p.width), i32(y));
-            if colors[k] == NONE { colors[k] = color_at(row, at); }
+    for (var block = 0u; block < p.most; block += 64u) {
+        if lane < 2u { atomicStore(&near[lane], 0u); }
+        workgroupBarrier();
+        if block + lane < p.most && touches(rows[4u * (block + lane)], all_of_group) {
+            atomicOr(&near[lane / 32u], 1u << (lane % 32u));
         }
-        if all(colors != vec4<u32>(NONE)) { break; }
+        workgroupBarrier();
+        for (var half = 0u; half < 2u; half++) {
+            for (var bits = atomicLoad(&near[half]); bits != 0u; bits &= bits - 1u) {
+                let row = block + 32u * half + firstTrailingBit(bits);
+                if !touches(rows[4u * row], own) { continue; }
+                for (var k = 0u; k < 4u; k++) {
+                    let y = quotient(first + k, p.width);
+                    let at = vec2<i32>(i32(first + k - y * p.width), i32(y));
+                    if colors[k] == NONE { colors[k] = color_at(row, at); }
+                }
+            }
+        }
+        workgroupBarrier();
     }
-    for (var k = 0u; k < 4u && first + k <= last; k++) {
+    for (var k = 0u; k < 4u && first + k < p.pixel_count; k++) {
         let pixel = pixels[first + k];
         out[first + k] = select((pixel & 0xff000000u) | colors[k], pixel, colors[k] == NONE);
     }

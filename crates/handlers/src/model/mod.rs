@@ -1,6 +1,6 @@
 //! `model`: runs an ONNX network on every frame, and makes a mask, classes or boxes of its output.
 //!
-//! The frame's pixels, the network and what is made of its output are steps of one plan ([`nets`]), so on the device they are
+//! The frame's pixels, the network and what is made of its output are steps of one plan (`nets`), so on the device they are
 //! part of the frame's submit, and nothing is read back to draw on the frame.
 
 mod boxes;

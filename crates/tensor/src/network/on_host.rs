@@ -80,9 +80,18 @@ impl OnHost {
             outputs.push(Some(context.pool().lend(OP, words * 4)?));
         }
         let mut memory = RunMemory { slots: &mut self.slots, outputs, constants: &self.constants, inputs };
-        for step in &self.laid.steps {
-            memory.step(step, context.threads());
+        let (steps, threads) = (&self.laid.steps, context.threads());
+        let mut run = || steps.iter().for_each(|step| memory.step(step, threads));
+        #[cfg(not(target_arch = "wasm32"))]
+        if threads > 1 {
+            // All steps run on a thread of the pool. Otherwise this thread would sleep while a step is divided, and wake
+            // up for the next one.
+            rayon::join(run, || ());
+        } else {
+            run();
         }
+        #[cfg(target_arch = "wasm32")]
+        run();
         Ok(memory.outputs.into_iter().flatten().collect())
     }
 }

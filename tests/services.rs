@@ -417,3 +417,31 @@ fn handlers_of_a_run_make_a_shared_value_once_for_each_side() {
     assert_eq!((numbers[0], made.load(Ordering::Relaxed)), (numbers[2], 5), "{seen:?}: one per side, not per lane");
     assert_ne!(numbers[0], numbers[1], "{seen:?}");
 }
+
+#[test]
+fn handlers_on_both_sides_share_a_value_on_the_host() {
+    struct Made;
+    let (made, held) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (count, values) = (Arc::clone(&made), Arc::clone(&held));
+    let mut registry = vramp::registry();
+    let make = move |_: &Setup<'_>| {
+        let (count, held) = (Arc::clone(&count), Arc::clone(&values));
+        let start = move |context: &mut StartContext<'_>| {
+            let make = || {
+                count.fetch_add(1, Ordering::Relaxed);
+                Ok(Made)
+            };
+            held.lock().unwrap().push((context.space(), context.share_on_host(make)?));
+            Ok(())
+        };
+        Ok(By { start, process: pass })
+    };
+    registry.add(&LOOKS, make).unwrap();
+    let text = "pattern size=16x8 frames=2 ! looks name=a ! upload ! looks name=b ! download ! null";
+    let pins = [("a", Space::Cpu), ("b", Space::Gpu)].map(|(name, side)| (name.to_owned(), side));
+    let options = RunOptions { pins: pins.into_iter().collect(), ..RunOptions::new() };
+    Pipeline::parse(text).registry(&registry).device(device()).options(options).build().unwrap().run().unwrap();
+    let held = held.lock().unwrap();
+    assert_eq!((held.len(), made.load(Ordering::Relaxed)), (2, 1));
+    assert!(Arc::ptr_eq(&held[0].1, &held[1].1) && held[0].0 != held[1].0);
+}

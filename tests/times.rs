@@ -118,6 +118,36 @@ fn a_pace_shows_frames_at_the_pace_and_leaves_their_times() {
     assert_eq!((counts, times), (vec![1, 1, 2, 3], vec![0, 1_000, 2_000]));
 }
 
+/// A camera: each call waits for the next frame.
+struct Waiting(u64);
+
+impl FrameHandler for Waiting {
+    fn process(&mut self, call: &mut Call<'_>) -> Result<Flow, HandlerError> {
+        self.0 += 1;
+        if self.0 > 9 {
+            return Ok(Flow::Ended);
+        }
+        std::thread::sleep(Duration::from_millis(60));
+        let frame = call.lend(Format::Rgba8, Size { width: 4, height: 4 })?;
+        call.send(0, frame);
+        Ok(Flow::Produced)
+    }
+}
+
+#[test]
+fn the_latency_of_a_live_source_does_not_count_the_wait_for_its_frames() {
+    let mut registry = vramp::registry();
+    registry.add(&TIMED, |_| Ok(Waiting(0))).expect("the name is free");
+    let p50 = |text: &str| {
+        let options = RunOptions::new().only(Space::Cpu);
+        let report = Pipeline::parse(text).registry(&registry).options(options).build().expect("it is right").run();
+        report.expect("it runs").latency_ms.p50.expect("frames have arrived")
+    };
+    let (live, read) = (p50("timed live=true ! null"), p50("timed ! null"));
+    assert!(read >= 50.0, "reading is part of the latency of any other source: {read} ms");
+    assert!(live < read / 2.0, "{live} ms, and {read} ms with the wait");
+}
+
 #[test]
 fn a_live_source_has_the_times_of_its_arrivals() {
     let options = || RunOptions::new().frames(2).pace(Rate::new(50, 1).expect("a rate"));

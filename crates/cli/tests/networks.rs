@@ -114,8 +114,13 @@ fn the_text_on_a_page_is_found() {
     assert!(host.iter().zip(&there).all(|(one, other)| one.abs_diff(*other) <= 1));
     let text = "image path={page.png} ! model path={yolox_text.onnx} output=boxes decode=yolox range=0..255 \
                 channels=bgr fit=letterbox name=m ! null; m.data ! values path=-";
-    let boxes = lines(text, &["--cpu"])[0]["boxes"].as_array().unwrap().clone();
-    assert!(boxes.len() >= 10, "{boxes:?}");
+    let [boxes, there] = SIDES.map(|side| lines(text, &[side])[0]["boxes"].as_array().unwrap().clone());
+    assert!(boxes.len() >= 10 && boxes.len() == there.len(), "{boxes:?}\n{there:?}");
+    for (one, other) in boxes.iter().zip(&there) {
+        let pairs = numbers(&one["box"]).into_iter().zip(numbers(&other["box"]));
+        assert!(pairs.into_iter().all(|(one, other)| (one - other).abs() < 0.5), "{one} and {other}");
+        assert!((one["score"].as_f64().unwrap() - other["score"].as_f64().unwrap()).abs() < 1e-3, "{one} and {other}");
+    }
     for one in boxes {
         let bounds = numbers(&one["box"]);
         // Words are lines high, and inside the page.
@@ -176,6 +181,12 @@ fn steady_frames_on_the_cpu_allocate_nothing() {
             "2",
         ),
         ("pattern frames=60 size=160x120 ! model path={blazeface.onnx} ! null; model0.result ! null", "1"),
+        (
+            "pattern frames=60 size=160x120 ! model path={efficientnet_lite0.onnx} output=classes \
+             labels={imagenet_labels.txt} ! null; model0.data ! null",
+            "1",
+        ),
+        ("pattern frames=60 size=160x120 ! model path={selfie.onnx} output=mask every=3 ! null", "2"),
     ] {
         ends_with(0, run(text, &["--cpu", "--threads", threads, "--budget", "allocs=0,drops=0"]));
     }
@@ -225,6 +236,61 @@ fn values_of_tensors_are_written_as_json_numpy_and_safetensors() {
     assert_eq!(values(&bytes[8 + length..]).len(), 18);
 }
 
+/// The head and the values of a .safetensors file.
+fn safetensors(path: &Path) -> (Value, Vec<f32>) {
+    let bytes = std::fs::read(path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let values = bytes[8 + length..].as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect();
+    (serde_json::from_slice(&bytes[8..8 + length]).unwrap(), values)
+}
+
+#[test]
+fn classes_and_boxes_are_written_with_labels_and_as_safetensors() {
+    let dir = dir("classes_and_boxes");
+    same(&dir);
+    file(&dir, "labels.txt", "red\n \"green\"\nblue\n");
+    let write = |model: &str, path: &str| {
+        let text = format!(
+            "pattern kind=solid color=0a1e14 size=1x1 frames=2 fps=4 ! model path=same.onnx range=0..255 {model} name=m \
+             ! null; m.data ! values path={path}"
+        );
+        ends_with(0, vramp_in(&dir, &["run", &text, "-q", "--cpu"])).out
+    };
+    let classes = "size=1x1 output=classes top=2 labels=labels.txt";
+    let rows = r#"[{"class":1,"label":"\"green\"","score":30.0},{"class":2,"label":"blue","score":20.0}]"#;
+    let line = |number: u32, pts: &str| format!("{{\"classes\":{rows},\"number\":{number},\"pts\":{pts}}}\n");
+    assert_eq!(write(classes, "-"), [line(0, "0.0"), line(1, "0.25")].concat());
+    write(classes, "classes.safetensors");
+    let (head, values) = safetensors(&dir.join("classes.safetensors"));
+    assert_eq!((&head["000001"]["shape"], values), (&serde_json::json!([2, 2]), [1.0, 30.0, 2.0, 20.0].repeat(2)));
+    // A network that returns two boxes for any picture.
+    let weights = [
+        crate::onnx_file::weight("zero", &[1, 1], &[0.0]),
+        crate::onnx_file::weight(
+            "table",
+            &[2, 6],
+            &[[0.0, 0.0, 0.5, 1.0, 0.75, 2.0], [0.25, 0.0, 1.0, 0.5, 1.0, 7.0]].concat(),
+        ),
+    ];
+    let nodes = [
+        node("ReduceMean", &["x"], &["mean"]),
+        node("Flatten", &["mean"], &["flat"]),
+        node("Mul", &["flat", "zero"], &["nothing"]),
+        node("Add", &["nothing", "table"], &["y"]),
+    ];
+    let port = |name, dims| Port { name, dtype: 1, dims };
+    let (x, y) = (port("x", &["1", "3", "1", "1"][..]), port("y", &["2", "6"][..]));
+    file(&dir, "same.onnx", crate::onnx_file::model_with(&nodes, &weights, &[x], &[y]));
+    let boxes = "output=boxes decode=corners labels=labels.txt";
+    let rows = r#"[{"box":[0.25,0.0,1.0,0.5],"class":7,"label":null,"score":1.0},{"box":[0.0,0.0,0.5,1.0],"class":2,"label":"blue","score":0.75}]"#;
+    let line = |number: u32, pts: &str| format!("{{\"boxes\":{rows},\"number\":{number},\"pts\":{pts}}}\n");
+    assert_eq!(write(boxes, "-"), [line(0, "0.0"), line(1, "0.25")].concat());
+    write(boxes, "boxes.safetensors");
+    let (head, values) = safetensors(&dir.join("boxes.safetensors"));
+    assert_eq!(head["000000"]["shape"], serde_json::json!([2, 6]));
+    assert_eq!(values[..12], [0.25, 0.0, 1.0, 0.5, 1.0, 7.0, 0.0, 0.0, 0.5, 1.0, 0.75, 2.0]);
+}
+
 #[test]
 fn files_of_values_are_whole_or_absent() {
     let dir = dir("files_of_values");
@@ -265,12 +331,47 @@ fn files_of_values_are_whole_or_absent() {
     assert!(std::fs::read(dir.join("same.onnx")).unwrap().len() > 10, "the model is not overwritten");
     let classes = "pattern size=2x1 frames=1 ! model path=same.onnx size=1x1 output=classes name=m ! null; \
                    m.data ! values path=classes.npy";
-    let refused = ends_with(1, vramp_in(&dir, &["run", classes, "-q", "--cpu"]));
-    assert!(refused.err.contains("use .safetensors or lines of JSON for classes and boxes"), "{}", refused.err);
+    let refused = ends_with(2, vramp_in(&dir, &["run", classes, "-q", "--cpu"]));
+    assert!(
+        refused.err.contains("m.data carries data, but values0.values takes tensor")
+            && refused.err.contains("classes and boxes are written as lines of JSON or as .safetensors"),
+        "{}",
+        refused.err
+    );
     assert!(!dir.join("classes.npy").exists());
     let refused =
-        ends_with(3, vramp_in(&dir, &["run", "pattern size=2x1 frames=1 ! values path=x.npy", "-q", "--cpu"]));
-    assert!(refused.err.contains("accepts tensor"), "{}", refused.err);
+        ends_with(3, vramp_in(&dir, &["run", "pattern size=2x1 frames=1 ! values path=x.jsonl", "-q", "--cpu"]));
+    assert!(refused.err.contains("accepts tensor") && refused.err.contains("`result` of a model"), "{}", refused.err);
+    let refused =
+        ends_with(2, vramp_in(&dir, &["run", "pattern size=2x1 frames=1 ! values path=x.npy", "-q", "--cpu"]));
+    assert!(refused.err.contains("carries video, but values0.values takes tensor"), "{}", refused.err);
+    let raw = "pattern size=2x1 frames=1 ! model path=same.onnx size=1x1 name=m ! null; m.data ! null";
+    let refused = ends_with(2, vramp_in(&dir, &["run", raw, "-q", "--cpu"]));
+    assert!(refused.err.contains("m.data: output=raw sends no data; use output=classes"), "{}", refused.err);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_plan_for_a_huge_network_needs_no_memory_for_its_values() {
+    let text = with_files("pattern size=64x48 ! model path={ocr_det.onnx} size=8192x8192 ! null");
+    // Two GB of addresses, in units of 1,024 bytes.
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -v 2000000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_vramp"), "plan", &text]);
+    limited.args(["--format", "json", "--profile", "shipped:cpu", "--memory", "1024G"]);
+    limited.stdin(std::process::Stdio::null());
+    limited.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let run = ends_with(0, crate::program::finish(limited));
+    let plan: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(plan["memory"]["cpu_bytes"].as_u64().unwrap() > 4 << 30, "{}", plan["memory"]);
+}
+
+#[test]
+fn labels_of_a_model_with_an_open_batch_are_counted_before_the_run() {
+    let dir = dir("labels_of_a_model_with_an_open_batch");
+    let labels = file(&dir, "labels.txt", "up\ndown\n");
+    let text = format!("pattern ! model path={{orientation.onnx}} output=classes labels={labels} ! null");
+    let refused = ends_with(2, run(&text, &["--cpu"]));
+    assert!(refused.err.contains("has 2 labels, and the network has 4 classes; add the others"), "{}", refused.err);
 }
 
 #[test]
@@ -291,4 +392,121 @@ fn plans_count_the_memory_and_the_work_of_networks() {
     let text = with_files("pattern size=64x48 ! model path={selfie.onnx} output=mask ! null");
     let refused = ends_with(3, vramp(&["plan", &text, "--cpu", "--memory", "1M"]));
     assert!(refused.err.contains("of model0"), "{}", refused.err);
+}
+
+/// The commands in the indented blocks of a part of a page, under the heading that the part begins with.
+#[cfg(unix)]
+fn commands(page: &str, heading: &str) -> Vec<String> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join(page)).unwrap();
+    let (_, part) = text.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{page} has no {heading}"));
+    let mut found: Vec<String> = Vec::new();
+    for line in part.lines().take_while(|line| !line.starts_with("## ")) {
+        match line.strip_prefix("    ") {
+            Some(code) if code.starts_with("vramp ") => found.push(code.to_owned()),
+            // A pipeline of several lines.
+            Some(code) if code.starts_with("  ") => {
+                let last = found.last_mut().expect("a command begins at the left");
+                last.push('\n');
+                last.push_str(code);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A folder with the files that commands of the pages about models name.
+#[cfg(unix)]
+fn folder_of_pages(test: &str) -> PathBuf {
+    let dir = dir(test);
+    for (name, from) in [
+        ("me.png", "astronaut.png"),
+        ("selfie.onnx", "selfie.onnx"),
+        ("faces.onnx", "blazeface.onnx"),
+        ("net.onnx", "efficientnet_lite0.onnx"),
+        ("labels.txt", "imagenet_labels.txt"),
+    ] {
+        std::fs::copy(fetched(from), dir.join(name)).unwrap();
+    }
+    std::fs::create_dir_all(dir.join("crates/model/models")).unwrap();
+    std::fs::copy(fetched("selfie.onnx"), dir.join("crates/model/models/selfie.onnx")).unwrap();
+    for name in ["chelsea", "coffee"] {
+        let text = with_files(&format!("image path={{{name}.png}} ! resize size=224x224 ! jpeg path={name}.jpg"));
+        ends_with(0, vramp_in(&dir, &["run", &text, "-q", "--cpu"]));
+    }
+    // What `numpy.save` writes.
+    let array = |name: &str, dims: &str, count: usize| {
+        let mut head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({dims}), }}");
+        head.push_str(&" ".repeat((10 + head.len() + 1).next_multiple_of(64) - 11 - head.len()));
+        head.push('\n');
+        let mut bytes = [&b"\x93NUMPY\x01\x00"[..], &(head.len() as u16).to_le_bytes(), head.as_bytes()].concat();
+        bytes.extend((0..count).flat_map(|at| (at as f32 / count as f32).to_le_bytes()));
+        file(&dir, name, bytes);
+    };
+    array("picture.npy", "1, 3, 224, 224", 3 * 224 * 224);
+    array("ids.npy", "1, 8", 8);
+    array("mask.npy", "1, 8", 8);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_vramp"), dir.join("vramp")).unwrap();
+    dir
+}
+
+/// Runs a command of a page as printed.
+#[cfg(unix)]
+fn run_as_printed(dir: &Path, command: &str) -> Run {
+    let mut shell = std::process::Command::new("sh");
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap());
+    shell.args(["-e", "-c", command]).current_dir(dir).env("PATH", path).env("XDG_CACHE_HOME", crate::program::cache());
+    shell.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    shell.stdin(std::process::Stdio::null());
+    shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    crate::program::finish(shell)
+}
+
+#[cfg(unix)]
+#[test]
+fn pipelines_of_the_page_about_models_run_as_printed() {
+    let dir = folder_of_pages("pipelines_of_the_page_about_models");
+    let all = [commands("docs/models.md", "## In a pipeline"), commands("README.md", "## Models")].concat();
+    let of = |word: &str| all.iter().filter(|command| command.contains(word)).collect::<Vec<_>>();
+    assert!(all.len() >= 5, "{all:?}");
+    for command in &all {
+        // There is no camera here, and no display; the handlers between them run.
+        let command = if command.contains("camera !") {
+            command.replace("camera !", "pattern frames=3 !").replace("! window", "! null")
+        } else {
+            command.clone()
+        };
+        let run = ends_with(0, run_as_printed(&dir, &command));
+        assert!(!run.err.contains("warning"), "{command}: {}", run.err);
+    }
+    assert_eq!((of("out.png").len(), of("classes.jsonl").len()), (2, 1), "{all:?}");
+    assert!(dir.join("out.png").is_file());
+    let lines = std::fs::read_to_string(dir.join("classes.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 2, "a line for each picture");
+    assert!(lines.contains("\"label\":\"espresso\""), "{lines}");
+}
+
+#[cfg(unix)]
+#[test]
+fn commands_of_the_page_about_models_run_as_printed() {
+    let dir = folder_of_pages("commands_of_the_page_about_models");
+    let all = commands("docs/models.md", "## The program");
+    assert!(all.len() >= 5, "{all:?}");
+    for command in &all {
+        if command.contains("bench model") {
+            // Takes long; bench.rs has its own test.
+            continue;
+        }
+        if command.contains("ids=") {
+            let port = |name| Port { name, dtype: 1, dims: &["1", "8"] };
+            let nodes = [node("Mul", &["ids", "mask"], &["y"])];
+            file(&dir, "net.onnx", model(&nodes, &[port("ids"), port("mask")], &[port("y")]));
+        } else {
+            std::fs::copy(fetched("efficientnet_lite0.onnx"), dir.join("net.onnx")).unwrap();
+        }
+        let _ = std::fs::remove_dir_all(dir.join("results"));
+        ends_with(0, run_as_printed(&dir, command));
+        assert_eq!(command.contains("--output"), dir.join("results").is_dir(), "{command}");
+    }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use vramp_tensor::network::{Network, NetworkBuilder, ValueId};
-use vramp_tensor::{Context, Tensor};
+use vramp_tensor::Context;
+use vramp_tensor::network::{Network, NetworkBuilder, NetworkLayout, ValueId};
 
 use crate::error::ModelError;
 use crate::lower::{self, GivenInput};
@@ -29,11 +29,19 @@ pub struct EmbeddedModel {
     _constants: Vec<Arc<SharedConstant>>,
 }
 
-impl EmbeddedModel {
-    /// Bytes of the network's known values, which other networks may share.
-    pub fn weight_bytes(&self) -> usize {
-        self.network.constants().iter().map(Tensor::bytes).sum()
-    }
+/// What a network with a model in it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddedLayout {
+    pub network: NetworkLayout,
+    /// Multiplications with an addition, in the model's convolutions and products.
+    pub multiply_adds: u64,
+}
+
+/// A network with a model in it before it is built.
+struct EmbeddedSteps {
+    builder: NetworkBuilder,
+    outputs: Vec<ValueId>,
+    multiply_adds: u64,
 }
 
 impl Model {
@@ -46,6 +54,29 @@ impl Model {
         before: impl FnOnce(&mut NetworkBuilder) -> Result<Vec<ValueId>, ModelError>,
         after: impl FnOnce(&mut NetworkBuilder, &[EmbeddedOutput<'_>]) -> Result<Vec<ValueId>, ModelError>,
     ) -> Result<EmbeddedModel, ModelError> {
+        let EmbeddedSteps { builder, outputs, multiply_adds } = self.embedded_steps(context, before, after)?;
+        let shelf = Shelf::default();
+        let network = builder.build_with(&outputs, Some(&shelf))?;
+        Ok(EmbeddedModel { network, multiply_adds, _constants: shelf.into_taken() })
+    }
+
+    /// What the network that [`Model::embedded`] builds would need. Lends no memory and compiles nothing.
+    pub fn embedded_layout(
+        &self,
+        context: &Context,
+        before: impl FnOnce(&mut NetworkBuilder) -> Result<Vec<ValueId>, ModelError>,
+        after: impl FnOnce(&mut NetworkBuilder, &[EmbeddedOutput<'_>]) -> Result<Vec<ValueId>, ModelError>,
+    ) -> Result<EmbeddedLayout, ModelError> {
+        let EmbeddedSteps { builder, outputs, multiply_adds } = self.embedded_steps(context, before, after)?;
+        Ok(EmbeddedLayout { network: builder.layout(&outputs)?, multiply_adds })
+    }
+
+    fn embedded_steps(
+        &self,
+        context: &Context,
+        before: impl FnOnce(&mut NetworkBuilder) -> Result<Vec<ValueId>, ModelError>,
+        after: impl FnOnce(&mut NetworkBuilder, &[EmbeddedOutput<'_>]) -> Result<Vec<ValueId>, ModelError>,
+    ) -> Result<EmbeddedSteps, ModelError> {
         let mut builder = NetworkBuilder::new(context);
         let made = before(&mut builder)?;
         self.check_count(made.len())?;
@@ -63,9 +94,7 @@ impl Model {
             .zip(&lowered.outputs)
             .map(|(port, output)| EmbeddedOutput { name: &port.name, value: output.value, dtype: output.dtype })
             .collect();
-        let values = after(&mut builder, &outputs)?;
-        let shelf = Shelf::default();
-        let network = builder.build_with(&values, Some(&shelf))?;
-        Ok(EmbeddedModel { network, multiply_adds: lowered.multiply_adds, _constants: shelf.into_taken() })
+        let outputs = after(&mut builder, &outputs)?;
+        Ok(EmbeddedSteps { builder, outputs, multiply_adds: lowered.multiply_adds })
     }
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use vramp_tensor::Context;
-
 use crate::error::{ModelError, UnsupportedOp};
 use crate::lower::{self, GivenInput};
-use crate::networks::{Planned, Unplanned};
+use crate::networks::{Unplanned, layout_for};
 use crate::onnx::OnnxGraph;
 
 /// Facts of a file, for any sizes of its inputs.
@@ -58,9 +56,9 @@ impl ModelFacts {
 
 impl ModelCost {
     pub(crate) fn of(graph: &OnnxGraph, sizes: &[Vec<usize>]) -> Result<ModelCost, ModelError> {
-        let given =
-            sizes.iter().map(|lengths| GivenInput { lengths: lengths.clone(), words: None, made: None }).collect();
-        let planned = Planned::of(graph, &Context::on_host(), given).map_err(|unplanned| match unplanned {
+        let given = sizes.iter().map(|lengths| GivenInput { lengths: lengths.clone(), words: None, made: None });
+        let made = layout_for(graph, &given.collect::<Vec<_>>());
+        let (layout, multiply_adds) = made.map_err(|unplanned| match unplanned {
             Unplanned::Failed(error) => error,
             Unplanned::NeedsValue(inputs) => {
                 let names: Vec<&str> = inputs.iter().map(|at| graph.inputs[*at].name.as_str()).collect();
@@ -69,10 +67,10 @@ impl ModelCost {
             }
         })?;
         Ok(ModelCost {
-            multiply_adds: planned.multiply_adds,
-            weight_bytes: planned.weight_bytes as u64,
-            working_bytes: planned.working_bytes as u64,
-            steps: planned.steps(),
+            multiply_adds,
+            weight_bytes: layout.constant_bytes as u64,
+            working_bytes: layout.working_bytes as u64,
+            steps: layout.steps,
         })
     }
 }

@@ -13,7 +13,7 @@ pub mod onnx;
 mod shelf;
 pub mod shipped;
 
-pub use embedded::{EmbeddedModel, EmbeddedOutput};
+pub use embedded::{EmbeddedLayout, EmbeddedModel, EmbeddedOutput};
 pub use error::{ModelError, UnsupportedOp};
 pub use facts::{ModelCost, ModelFacts};
 pub use model::{Model, Port};

@@ -3,7 +3,7 @@
 //! Invariants: the graph stays in memory, so that other sizes, other contexts and the time after a lost device need no
 //! file. A second run with the same sizes compiles nothing and allocates nothing but its results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -78,6 +78,11 @@ impl Model {
     /// What the file contains.
     pub fn facts(&self) -> ModelFacts {
         ModelFacts::of(&self.inner.graph)
+    }
+
+    /// The files beside the model from which weights were read.
+    pub fn external_files(&self) -> &[PathBuf] {
+        &self.inner.graph.external_files
     }
 
     /// What a run on the host costs with inputs of these shapes.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use vramp_tensor::network::{Network, NetworkBuilder};
+use vramp_tensor::network::{Network, NetworkBuilder, NetworkLayout, ValueId};
 use vramp_tensor::{Context, DType, Tensor, TensorError};
 
 use crate::error::ModelError;
@@ -31,10 +31,17 @@ pub(crate) struct Planned {
     /// The inputs that the network is given, in its order.
     asked: Vec<usize>,
     outputs: Vec<PlannedOutput>,
-    pub(crate) multiply_adds: u64,
-    pub(crate) working_bytes: usize,
-    pub(crate) weight_bytes: usize,
     _constants: Vec<Arc<SharedConstant>>,
+}
+
+/// The steps of a graph before the network is built.
+struct LoweredSteps {
+    builder: NetworkBuilder,
+    /// What the network returns.
+    values: Vec<ValueId>,
+    asked: Vec<usize>,
+    outputs: Vec<PlannedOutput>,
+    multiply_adds: u64,
 }
 
 struct PlannedOutput {
@@ -141,11 +148,11 @@ impl From<TensorError> for Unplanned {
     }
 }
 
-impl Planned {
-    pub(crate) fn of(graph: &OnnxGraph, context: &Context, given: Vec<GivenInput>) -> Result<Planned, Unplanned> {
+impl LoweredSteps {
+    fn of(graph: &OnnxGraph, context: &Context, given: &[GivenInput]) -> Result<LoweredSteps, Unplanned> {
         let mut builder = NetworkBuilder::new(context);
-        let Lowered { inputs, outputs, multiply_adds } =
-            lower::lower(graph, &mut builder, &given).map_err(|error| match error {
+        let Lowered { inputs: asked, outputs, multiply_adds } =
+            lower::lower(graph, &mut builder, given).map_err(|error| match error {
                 LowerError::NeedsValue { inputs } => Unplanned::NeedsValue(inputs),
                 error => Unplanned::Failed(error.into()),
             })?;
@@ -158,19 +165,22 @@ impl Planned {
             });
             planned.push(PlannedOutput { dtype: output.dtype, rows });
         }
+        Ok(LoweredSteps { builder, values, asked, outputs: planned, multiply_adds })
+    }
+}
+
+/// What the network for these inputs needs, and its multiplications with an addition. Lends no memory.
+pub(crate) fn layout_for(graph: &OnnxGraph, given: &[GivenInput]) -> Result<(NetworkLayout, u64), Unplanned> {
+    let LoweredSteps { builder, values, multiply_adds, .. } = LoweredSteps::of(graph, &Context::on_host(), given)?;
+    Ok((builder.layout(&values)?, multiply_adds))
+}
+
+impl Planned {
+    fn of(graph: &OnnxGraph, context: &Context, given: Vec<GivenInput>) -> Result<Planned, Unplanned> {
+        let LoweredSteps { builder, values, asked, outputs, .. } = LoweredSteps::of(graph, context, &given)?;
         let shelf = Shelf::default();
         let network = builder.build_with(&values, Some(&shelf))?;
-        let weight_bytes = network.constants().iter().map(Tensor::bytes).sum();
-        Ok(Planned {
-            given,
-            working_bytes: network.working_bytes(),
-            weight_bytes,
-            network,
-            asked: inputs,
-            outputs: planned,
-            multiply_adds,
-            _constants: shelf.into_taken(),
-        })
+        Ok(Planned { given, network, asked, outputs, _constants: shelf.into_taken() })
     }
 
     /// Runs the network on all inputs of the model, and returns all outputs in their declared types.
@@ -183,10 +193,6 @@ impl Planned {
 
     pub(crate) fn dispatches(&self) -> usize {
         self.network.dispatches()
-    }
-
-    pub(crate) fn steps(&self) -> Vec<&'static str> {
-        self.network.steps().to_vec()
     }
 }
 

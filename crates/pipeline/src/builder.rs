@@ -313,6 +313,7 @@ impl PipelineBuilder {
         // Taken before handlers read their files, so that no change is missed.
         let followed = if self.options.watch { follow::files(graph) } else { Vec::new() };
         let (planner, shared) = (self.pinned(plan, profile), Arc::new(Mutex::new(graph.clone())));
+        let run = self.continues.as_ref().map(|(_, run)| run.clone()).unwrap_or_default();
         let engine = Engine::build(EngineParts {
             device: device.cloned(),
             reopen,
@@ -321,10 +322,10 @@ impl PipelineBuilder {
             listener: self.listener.clone(),
             trace: self.trace.clone(),
             stopper: self.continues.as_ref().map(|(stopper, _)| stopper.clone()),
+            shared_values: run.shared_values.clone(),
             ..EngineParts::new(plan, graph, &registry, &self.options)
         })?;
         let (changer, listener) = (engine.changer(), self.listener.clone());
-        let run = self.continues.as_ref().map(|(_, run)| run.clone()).unwrap_or_default();
         let replacing = Replacing::new(&PipelineBuilder { reopen: kept_reopen, ..self.clone() }, plan, graph, run);
         let controls = Controls::new(shared, planner, registry, changer, listener, self.writes, replacing);
         Ok(BuiltEngine { engine, controls, followed })

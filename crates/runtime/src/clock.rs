@@ -97,6 +97,11 @@ impl Clock {
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
 
+    /// Whether frames are due when they arrive.
+    pub(crate) fn is_of_arrivals(&self) -> bool {
+        self.arrivals
+    }
+
     /// The time of the next frame, if it is not a time of arrival.
     pub(crate) fn next_ns(&self) -> Option<i64> {
         let (first, first_ns) = self.origin;

@@ -53,7 +53,7 @@ pub use observe::monitor::{RunEvent, RunProgress};
 pub use observe::report::Report;
 pub use observe::trace::Trace;
 pub use registry::{IntoWorker, Kind, Make, Registry, Setup, Worker};
-pub use services::{HandlerPool, KeptValues, Reporter, StartContext, WorkQueue};
+pub use services::{HandlerPool, KeptValues, Reporter, SharedValues, StartContext, WorkQueue};
 pub use waker::{Driven, Waker};
 
 /// Parts of the engine for this workspace's own tests and benchmarks. Anything here may change at any time.

@@ -43,6 +43,21 @@ pub(crate) fn weight(name: &str, dims: &[u64], values: &[f32]) -> Vec<u8> {
     weight
 }
 
+/// A weight of f32 whose values are a whole file beside the model.
+pub(crate) fn weight_in_file(name: &str, dims: &[u64], file: &str) -> Vec<u8> {
+    let (mut weight, mut location) = (Vec::new(), Vec::new());
+    for dim in dims {
+        number(&mut weight, 1, *dim);
+    }
+    number(&mut weight, 2, 1);
+    bytes(&mut weight, 8, name.as_bytes());
+    bytes(&mut location, 1, b"location");
+    bytes(&mut location, 2, file.as_bytes());
+    bytes(&mut weight, 13, &location);
+    number(&mut weight, 14, 1);
+    weight
+}
+
 /// A node without attributes.
 pub(crate) fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> Vec<u8> {
     let mut node = Vec::new();

@@ -134,7 +134,7 @@ pub(super) fn decoded(
 }
 
 /// A column of a table `[rows, columns]`, as `[rows]`.
-fn column(builder: &mut NetworkBuilder, table: ValueId, at: usize) -> Result<ValueId, ModelError> {
+pub(super) fn column(builder: &mut NetworkBuilder, table: ValueId, at: usize) -> Result<ValueId, ModelError> {
     let rows = builder.lengths(table)[0];
     let column = builder.sliced(table, 1, at, 1, 1);
     Ok(builder.reshaped(column, &[rows])?)

@@ -5,33 +5,34 @@ use std::sync::Arc;
 use bytemuck::cast_slice;
 use smallvec::SmallVec;
 use vramp_gpu::{Buffer, Recording};
-use vramp_model::Model;
 use vramp_plan::{Content, Format, Size};
 use vramp_runtime::{Call, DeviceError, Flow, Frame, FrameHandler, HandlerError, Meta, StartContext, TensorShape};
+use vramp_tensor::Context;
 use vramp_tensor::network::LabelStrips;
-use vramp_tensor::{Context, TensorError};
 
 use crate::tensor_handler::payload;
 
-use super::nets::{DATA_BYTES, Kept, Linked, Nets};
+use super::known::OpenedModel;
+use super::labels::{MODEL_NOTE, RunLabels};
+use super::nets::{DATA_BYTES, FrameNetworks, KeptResults, LinkedPorts};
 use super::plan::dtype_of;
-use super::settings::{ModelSettings, Wanted};
+use super::settings::{ModelSettings, OutputUse};
 use super::{DATA, RESULT, VIDEO};
-
-/// The key of the note with the path of the file of labels.
-pub(crate) const LABELS_NOTE: &str = "labels";
 
 /// The context of all models of a run on one side: on a device they share its memory, and everywhere the weights of a file.
 struct ModelContext(Context);
 
 pub(super) struct ModelHandler {
     settings: ModelSettings,
-    model: Model,
+    opened: Arc<OpenedModel>,
     strips: LabelStrips,
-    linked: Linked,
+    labels: Arc<[String]>,
+    /// Where the handler's labels are published, and the name of them there, if `data` is linked.
+    published: Option<(Arc<RunLabels>, String)>,
+    linked: LinkedPorts,
     context: Option<Arc<ModelContext>>,
-    nets: Option<Nets>,
-    kept: Kept,
+    networks: Option<FrameNetworks>,
+    results: KeptResults,
     /// The number of the last call's frame.
     last: Option<u64>,
     /// The number of frames until results are computed again.
@@ -44,15 +45,22 @@ pub(super) struct ModelHandler {
 }
 
 impl ModelHandler {
-    pub(super) fn new(settings: ModelSettings, model: Model, strips: LabelStrips) -> ModelHandler {
+    pub(super) fn new(
+        settings: ModelSettings,
+        opened: Arc<OpenedModel>,
+        strips: LabelStrips,
+        labels: Vec<String>,
+    ) -> ModelHandler {
         ModelHandler {
             settings,
-            model,
+            opened,
             strips,
-            linked: Linked { video: false, result: false, data: false },
+            labels: labels.into(),
+            published: None,
+            linked: LinkedPorts { video: false, result: false, data: false },
             context: None,
-            nets: None,
-            kept: Kept::default(),
+            networks: None,
+            results: KeptResults::default(),
             last: None,
             rest: 0,
             is_due: true,
@@ -63,24 +71,24 @@ impl ModelHandler {
 
     /// Forgets everything that belongs to a side.
     fn forget(&mut self) {
-        self.nets = None;
-        self.kept.clear();
+        self.networks = None;
+        self.results.clear();
         self.is_due = true;
         self.recording.clear();
     }
 
     /// Builds the networks for frames of this size, if they are for another.
     fn prepare(&mut self, size: Size) -> Result<(), HandlerError> {
-        if self.nets.as_ref().is_some_and(|nets| nets.frame == size) {
+        if self.networks.as_ref().is_some_and(|networks| networks.frame == size) {
             return Ok(());
         }
         let context = self.context()?;
-        self.kept.clear();
+        self.results.clear();
         self.is_due = true;
         // Freed first, so that two sizes never need memory together.
-        self.nets = None;
-        let nets = Nets::of(&self.model, &self.settings, &self.strips, self.linked, &context, size);
-        self.nets = Some(nets.map_err(HandlerError::failed)?);
+        self.networks = None;
+        let networks = FrameNetworks::of(&self.opened.model, &self.settings, &self.strips, self.linked, &context, size);
+        self.networks = Some(networks.map_err(HandlerError::failed)?);
         Ok(())
     }
 
@@ -99,33 +107,36 @@ impl ModelHandler {
         let pixels = frame.bytes();
         let pixels: &[u32] = bytemuck::try_cast_slice(&pixels[..size.pixels() as usize * 4])
             .map_err(|_| HandlerError::failed("its frame does not begin at a whole word"))?;
-        let nets = self.nets.as_mut().ok_or_else(|| HandlerError::failed("it was not prepared"))?;
-        if let (true, Some(compute)) = (self.is_due, &mut nets.compute) {
+        let networks = self.networks.as_mut().ok_or_else(|| HandlerError::failed("it was not prepared"))?;
+        if let (true, Some(compute)) = (self.is_due, &mut networks.compute) {
             let network = &mut compute.network;
-            if self.kept.words.is_empty() {
-                self.kept.words = network.outputs().iter().map(|(_, shape)| vec![0; shape.count()]).collect();
+            if self.results.words.is_empty() {
+                self.results.words = network.outputs().iter().map(|(_, shape)| vec![0; shape.count()]).collect();
             }
-            let mut out: SmallVec<[&mut [u32]; 2]> = self.kept.words.iter_mut().map(Vec::as_mut_slice).collect();
+            let mut out: SmallVec<[&mut [u32]; 2]> = self.results.words.iter_mut().map(Vec::as_mut_slice).collect();
             network.run_words(&[pixels], &mut out).map_err(HandlerError::failed)?;
         }
         self.is_due = false;
-        if let (Some(show), Some(seen)) = (&mut nets.show, nets.seen) {
+        if let (Some(drawing), Some(derived)) = (&mut networks.drawing, networks.derived) {
             let mut made = call.lend_frame(picture_like(frame))?;
             if let Some(mut bytes) = made.fill() {
                 let bytes = &mut bytes[..size.pixels() as usize * 4];
                 let words = bytemuck::try_cast_slice_mut(bytes)
                     .map_err(|_| HandlerError::failed("a frame does not begin at a whole word"))?;
-                show.run_words(&[pixels, &self.kept.words[seen]], &mut [words]).map_err(HandlerError::failed)?;
+                drawing
+                    .run_words(&[pixels, &self.results.words[derived]], &mut [words])
+                    .map_err(HandlerError::failed)?;
             }
             call.send(VIDEO, made);
         }
-        if let Some(result) = nets.result {
-            let made = lent(call, result_meta(nets, result)?, &self.kept.words[result])?;
+        if let Some(result) = networks.result {
+            let made = lent(call, result_meta(networks, result)?, &self.results.words[result])?;
             call.send(RESULT, made);
         }
         if self.linked.data {
-            let seen = nets.seen.ok_or_else(|| HandlerError::failed("its network finds nothing"))?;
-            let made = lent(call, Meta::data(DATA_BYTES), &self.kept.words[seen])?;
+            let derived =
+                networks.derived.ok_or_else(|| HandlerError::failed("its network has no classes or boxes"))?;
+            let made = lent(call, Meta::data(DATA_BYTES), &self.results.words[derived])?;
             call.send(DATA, made);
         }
         Ok(())
@@ -137,7 +148,7 @@ impl ModelHandler {
         // Left by a call that failed.
         self.recording.clear();
         let device = call.device().cloned();
-        let (Some(device), Some(nets), Some(pixels)) = (device, &mut self.nets, frame.buffer()) else {
+        let (Some(device), Some(networks), Some(pixels)) = (device, &mut self.networks, frame.buffer()) else {
             return Err(HandlerError::failed("its frame is not on the device"));
         };
         let lend = |words: usize| -> Result<Buffer, HandlerError> {
@@ -146,34 +157,34 @@ impl ModelHandler {
             Ok(device.lend(bytes, &self.owner).map_err(DeviceError::from)?)
         };
         let failed = |error| payload::failed(error, Some(&device));
-        if let (true, Some(compute)) = (self.is_due, &mut nets.compute) {
+        if let (true, Some(compute)) = (self.is_due, &mut networks.compute) {
             // Buffers of earlier results may be read by frames in flight.
-            self.kept.buffers.clear();
+            self.results.buffers.clear();
             for (_, shape) in compute.network.outputs() {
-                self.kept.buffers.push(lend(shape.count())?);
+                self.results.buffers.push(lend(shape.count())?);
             }
-            let outputs: SmallVec<[&Buffer; 2]> = self.kept.buffers.iter().collect();
+            let outputs: SmallVec<[&Buffer; 2]> = self.results.buffers.iter().collect();
             compute.network.record(&mut self.recording, &[pixels], &outputs).map_err(failed)?;
         }
-        let shown = match (&mut nets.show, nets.seen) {
-            (Some(show), Some(seen)) => {
+        let drawn = match (&mut networks.drawing, networks.derived) {
+            (Some(drawing), Some(derived)) => {
                 let made = lend(frame.size().pixels() as usize)?;
-                let inputs = [pixels, &self.kept.buffers[seen]];
-                show.record(&mut self.recording, &inputs, &[&made]).map_err(failed)?;
+                let inputs = [pixels, &self.results.buffers[derived]];
+                drawing.record(&mut self.recording, &inputs, &[&made]).map_err(failed)?;
                 Some(made)
             }
             _ => None,
         };
         call.record(&mut self.recording)?;
         self.is_due = false;
-        if let Some(buffer) = shown {
+        if let Some(buffer) = drawn {
             call.send(VIDEO, Frame::on_device(picture_like(frame), buffer));
         }
-        if let Some(at) = nets.result {
-            call.send(RESULT, Frame::on_device(result_meta(nets, at)?, self.kept.buffers[at].clone()));
+        if let Some(at) = networks.result {
+            call.send(RESULT, Frame::on_device(result_meta(networks, at)?, self.results.buffers[at].clone()));
         }
-        if let Some(at) = nets.seen.filter(|_| self.linked.data) {
-            call.send(DATA, Frame::on_device(Meta::data(DATA_BYTES), self.kept.buffers[at].clone()));
+        if let Some(at) = networks.derived.filter(|_| self.linked.data) {
+            call.send(DATA, Frame::on_device(Meta::data(DATA_BYTES), self.results.buffers[at].clone()));
         }
         Ok(())
     }
@@ -183,19 +194,9 @@ impl ModelHandler {
         Err(HandlerError::failed("networks run on the host in browsers; use `--place` to keep it on the cpu"))
     }
 
-    /// A context on the side of the frames.
-    fn context_for(start: &StartContext<'_>) -> Result<Context, HandlerError> {
-        let builder = Context::builder().threads(start.threads());
-        #[cfg(not(target_arch = "wasm32"))]
-        if let Some(device) = start.device() {
-            return builder.on(device).map_err(|error: TensorError| payload::failed(error, Some(device)));
-        }
-        Ok(builder.on_host())
-    }
-
     fn move_with(&mut self, start: &StartContext<'_>) -> Result<(), HandlerError> {
         self.forget();
-        self.context = Some(start.share(|| ModelHandler::context_for(start).map(ModelContext))?);
+        self.context = Some(start.share(|| payload::context_for(start).map(ModelContext))?);
         Ok(())
     }
 
@@ -214,8 +215,8 @@ fn picture_like(frame: &Frame) -> Meta {
     meta
 }
 
-fn result_meta(nets: &Nets, at: usize) -> Result<Meta, HandlerError> {
-    let outputs = nets.compute.as_ref().map(|compute| compute.network.outputs());
+fn result_meta(networks: &FrameNetworks, at: usize) -> Result<Meta, HandlerError> {
+    let outputs = networks.compute.as_ref().map(|compute| compute.network.outputs());
     let (kind, shape) = outputs
         .and_then(|outputs| outputs.get(at))
         .ok_or_else(|| HandlerError::failed("its network has no such output"))?;
@@ -239,16 +240,11 @@ impl FrameHandler for ModelHandler {
     fn start(&mut self, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
         self.owner = start.name().into();
         let is_linked = |port: usize| start.outputs().get(port).is_some_and(Option::is_some);
-        self.linked = Linked { video: is_linked(VIDEO), result: is_linked(RESULT), data: is_linked(DATA) };
-        let word = match self.settings.wanted {
-            Wanted::Raw => "raw",
-            Wanted::Mask { .. } => "mask",
-            Wanted::Classes { .. } | Wanted::Boxes { .. } => "",
-        };
-        if self.linked.data && !word.is_empty() {
-            let problem =
-                format!("output={word} sends no data; use output=classes or boxes, or link `result` or `video`");
-            return Err(HandlerError::hopeless(problem));
+        self.linked = LinkedPorts { video: is_linked(VIDEO), result: is_linked(RESULT), data: is_linked(DATA) };
+        if self.linked.data {
+            let published = RunLabels::of(start)?;
+            let name = published.publish(start.name(), &self.labels);
+            self.published = Some((published, name));
         }
         self.move_with(start)?;
         // The first frame need not wait for the networks.
@@ -262,12 +258,12 @@ impl FrameHandler for ModelHandler {
         let Some(frame) = call.input(0).cloned() else { return Ok(Flow::Filtered) };
         self.take_turn(call.now().number);
         self.prepare(frame.size())?;
-        if let Some(labels) = &self.settings.labels {
-            // A path that is too long for a note is left out.
-            let _ = call.note(LABELS_NOTE, labels.as_str());
+        if let Some((_, name)) = &self.published {
+            // Replaces the name of a model before this one.
+            call.note(MODEL_NOTE, name.as_str())?;
         }
         if call.device().is_some() { self.on_device(call, &frame) } else { self.on_host(call, &frame) }?;
-        if self.linked.video && self.settings.wanted == Wanted::Raw {
+        if self.linked.video && self.settings.output == OutputUse::Raw {
             call.send(VIDEO, frame);
         }
         Ok(Flow::Produced)

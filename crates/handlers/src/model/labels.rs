@@ -1,8 +1,12 @@
-//! Labels of classes: a text file with one label a line, and the strips that draw them.
+//! Labels of classes: a text file with one label a line, the strips that draw them, and the table in which other handlers
+//! of the run find them.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use vramp_files::open_regular;
+use vramp_runtime::{HandlerError, StartContext};
 use vramp_tensor::network::LabelStrips;
 
 use crate::letters::{Fonts, strip, strip_height};
@@ -23,8 +27,53 @@ const MOST_LABELS: usize = 32_768;
 /// Maximum bytes of a file of labels.
 const MOST_BYTES: u64 = 16 << 20;
 
+/// The key of the note that names the handler whose classes are in a data frame.
+pub(crate) const MODEL_NOTE: &str = "model";
+
+/// The labels of all models of a run, by the names of the handlers. Data frames carry only such a name, because a note is
+/// text that any program can write.
+///
+/// Invariant: a name keeps its labels. If a graph is replaced and its model has others, these get a name with a number, so
+/// that frames that wait still have theirs.
+#[derive(Debug, Default)]
+pub(crate) struct RunLabels(Mutex<BTreeMap<String, Arc<[String]>>>);
+
+impl RunLabels {
+    /// The table of the run.
+    pub(crate) fn of(start: &StartContext<'_>) -> Result<Arc<RunLabels>, HandlerError> {
+        start.share_on_host(|| Ok(RunLabels::default()))
+    }
+
+    /// Adds the labels of a handler, which are none if its settings name no file. Returns the name under which they are
+    /// found.
+    pub(super) fn publish(&self, handler: &str, labels: &Arc<[String]>) -> String {
+        let mut all = self.lock();
+        let mut name = handler.to_owned();
+        for number in 2.. {
+            match all.get(&name) {
+                None => {
+                    all.insert(name.clone(), Arc::clone(labels));
+                    break;
+                }
+                Some(own) if own == labels => break,
+                Some(_) => name = format!("{handler}#{number}"),
+            }
+        }
+        name
+    }
+
+    /// The labels under a name; `None` if no model of the run has published them.
+    pub(crate) fn labels(&self, name: &str) -> Option<Arc<[String]>> {
+        self.lock().get(name).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<[String]>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The labels of a file, one a line. Blanks around a label and empty lines at the end are left out.
-pub(crate) fn read(path: &str) -> Result<Vec<String>, String> {
+pub(super) fn read(path: &str) -> Result<Vec<String>, String> {
     let text = match fs::metadata(path) {
         Ok(about) if about.len() > MOST_BYTES => {
             return Err(format!("labels `{path}` has {} bytes, expected at most {MOST_BYTES}", about.len()));

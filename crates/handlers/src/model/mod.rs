@@ -12,7 +12,8 @@ mod outputs;
 mod plan;
 mod settings;
 
-use vramp_model::Model;
+use vramp_model::Port;
+use vramp_model::onnx::Dim;
 use vramp_plan::catalog::{
     Class, Entry, Family, KernelRule, NetworkNeeds, Output, PathUse, Setting, SettingValues, TensorRule, Units,
     ValueType, Work,
@@ -21,12 +22,11 @@ use vramp_plan::{Content, DType, Size};
 use vramp_runtime::{HandlerError, Kind, Setup, Worker};
 use vramp_tensor::network::LabelStrips;
 
-use settings::{ModelSettings, Wanted};
+use known::OpenedModel;
+use settings::{ModelSettings, OutputUse};
 
-pub(crate) use handler::LABELS_NOTE;
-
-/// Maximum bytes of the path of labels: frames carry it as a note to `values`.
-const MOST_LABELS_PATH: usize = 255;
+/// The frames for which a file is checked if those of the graph are not known.
+const ANY_FRAME: Size = Size { width: 640, height: 480 };
 
 /// The numbers of the output ports.
 const VIDEO: usize = 0;
@@ -41,7 +41,7 @@ pub static ENTRY: Entry = Entry {
     outputs: &[
         Output::VIDEO,
         Output { name: "result", tensor: TensorRule::By(result), ..Output::TENSOR },
-        Output::DATA,
+        Output { links: data_links, ..Output::DATA },
     ],
     settings: &[
         Setting::path("path", PathUse::Read, "ONNX file"),
@@ -123,48 +123,35 @@ fn check(values: &SettingValues) -> Result<(), String> {
         return Ok(());
     }
     let settings = ModelSettings::of(values)?;
-    if let Some(bytes) = settings.labels.as_ref().map(String::len).filter(|bytes| *bytes > MOST_LABELS_PATH) {
-        return Err(format!("the path of the labels has {bytes} bytes, at most {MOST_LABELS_PATH} are possible"));
-    }
-    let model = known::model(&settings.path)?;
+    let opened = OpenedModel::open(&settings.path)?;
     // Sizes that the file leaves open are checked with those of the frames.
-    let frame = Size { width: 640, height: 480 };
-    let plan = plan::ModelPlan::of(&model, &settings, frame)?;
-    if plan.is_fixed {
-        known::facts(&settings, frame)?;
-    }
-    if let Some(path) = &settings.labels {
-        let labels = labels::read(path)?.len();
-        if let Some(classes) = classes(&model, &settings).filter(|classes| labels < *classes) {
-            return Err(format!("`{path}` has {labels} labels, and the network has {classes} classes; add the others"));
+    let plan = plan::ModelPlan::of(&opened.model, &settings, ANY_FRAME)?;
+    let labels = labels_of(&settings)?.len();
+    let classes = if plan.is_fixed {
+        opened.facts(&settings, ANY_FRAME)?.classes
+    } else {
+        let port = &opened.model.outputs()[plan.of];
+        settings.output.class_count(&declared_lengths(port))
+    };
+    match (&settings.labels, classes) {
+        (Some(path), Some(classes)) if labels < classes => {
+            Err(format!("`{path}` has {labels} labels, and the network has {classes} classes; add the others"))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// The number of classes that the network has scores for, as far as the file says it.
-fn classes(model: &Model, settings: &ModelSettings) -> Option<usize> {
-    let of = settings.of.as_deref();
-    let port = model.outputs().iter().find(|port| of.is_none_or(|of| port.name == of))?;
-    let fixed = |dim: &vramp_model::onnx::Dim| match dim {
-        vramp_model::onnx::Dim::Fixed(length) => Some(*length),
-        _ => None,
-    };
-    match settings.wanted {
-        Wanted::Classes { .. } => port.dims.iter().map(fixed).try_fold(1, |all: usize, length| Some(all * length?)),
-        Wanted::Boxes { decode, .. } => {
-            // Axes that the file leaves open are those of the boxes, whose number does not matter here.
-            let lengths: Vec<usize> = port.dims.iter().map(|dim| fixed(dim).unwrap_or(1)).collect();
-            boxes::class_count(decode, &lengths)
-        }
-        _ => None,
-    }
+/// The lengths of a port whose network has no fixed size. Axes that the file leaves open count as 1: the batch is 1, and
+/// the number of boxes does not matter for that of classes.
+fn declared_lengths(port: &Port) -> Vec<usize> {
+    let fixed = |dim: &Dim| if let Dim::Fixed(length) = dim { *length } else { 1 };
+    port.dims.iter().map(fixed).collect()
 }
 
 /// The element type and the extents of the network's own output.
 fn result(values: &SettingValues, lead: Option<&Content>) -> Result<(DType, Vec<u32>), String> {
     let settings = ModelSettings::of(values)?;
-    let frame = lead.and_then(Content::frame).map_or(Size { width: 640, height: 480 }, |frame| frame.size);
+    let frame = lead.and_then(Content::frame).map_or(ANY_FRAME, |frame| frame.size);
     Ok(known::facts(&settings, frame)?.result.clone())
 }
 
@@ -180,11 +167,11 @@ fn needs(values: &SettingValues, frame: Size) -> NetworkNeeds {
     let Ok(facts) = known::facts(&settings, frame) else { return NetworkNeeds::default() };
     let every = settings.every as f64;
     // Drawing reads and writes every frame.
-    let (drawn, kernels) = match settings.wanted {
-        Wanted::Raw => (0.0, 0.0),
-        Wanted::Mask { .. } => (1.0, 1.0),
+    let (drawn, kernels) = match settings.output {
+        OutputUse::Raw => (0.0, 0.0),
+        OutputUse::Mask { .. } => (1.0, 1.0),
         // Rows are placed and then drawn.
-        Wanted::Classes { .. } | Wanted::Boxes { .. } => (1.0, 2.0),
+        OutputUse::Classes { .. } | OutputUse::Boxes { .. } => (1.0, 2.0),
     };
     NetworkNeeds {
         moved_bytes: facts.moved_bytes as f64 / every + drawn * 8.0 * frame.pixels() as f64,
@@ -197,21 +184,44 @@ fn needs(values: &SettingValues, frame: Size) -> NetworkNeeds {
     }
 }
 
+/// Refuses a link from `data` if the handler sends none.
+fn data_links(values: &SettingValues) -> Result<(), String> {
+    match values.word("output") {
+        Some("classes" | "boxes") | None => Ok(()),
+        Some(word) => {
+            Err(format!("output={word} sends no data; use output=classes or output=boxes, or link `result` or `video`"))
+        }
+    }
+}
+
 fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let settings = ModelSettings::of(setup.settings).map_err(HandlerError::failed)?;
-    let model = known::model(&settings.path).map_err(HandlerError::failed)?;
+    let opened = OpenedModel::open(&settings.path).map_err(HandlerError::failed)?;
+    let labels = labels_of(&settings).map_err(HandlerError::failed)?;
     let draws = setup.outputs.get(VIDEO).is_some_and(Option::is_some);
-    let strips = if draws { strips(&model, &settings).map_err(HandlerError::failed)? } else { NO_STRIPS };
-    Ok(Worker::frames(handler::ModelHandler::new(settings, model, strips)))
+    let strips = if draws {
+        let frame = setup.inputs.first().and_then(Option::as_ref).and_then(Content::frame);
+        let frame = frame.map_or(ANY_FRAME, |frame| frame.size);
+        // If there are no facts, the handler says why when it prepares its networks.
+        let classes = opened.facts(&settings, frame).ok().and_then(|facts| facts.classes);
+        strips(&labels, &settings, classes)
+    } else {
+        NO_STRIPS
+    };
+    Ok(Worker::frames(handler::ModelHandler::new(settings, opened, strips, labels)))
 }
 
 const NO_STRIPS: LabelStrips = LabelStrips { height: 0, cell: 0, widths: Vec::new(), coverage: Vec::new() };
 
+/// The labels of the file that the settings name; none without a file.
+fn labels_of(settings: &ModelSettings) -> Result<Vec<String>, String> {
+    settings.labels.as_deref().map_or(Ok(Vec::new()), labels::read)
+}
+
 /// What is drawn beside boxes and classes.
-fn strips(model: &Model, settings: &ModelSettings) -> Result<LabelStrips, String> {
-    if !matches!(settings.wanted, Wanted::Classes { .. } | Wanted::Boxes { .. }) {
-        return Ok(NO_STRIPS);
+fn strips(labels: &[String], settings: &ModelSettings, classes: Option<usize>) -> LabelStrips {
+    match settings.output {
+        OutputUse::Classes { .. } | OutputUse::Boxes { .. } => labels::strips(labels, classes.unwrap_or(0)),
+        OutputUse::Raw | OutputUse::Mask { .. } => NO_STRIPS,
     }
-    let labels = settings.labels.as_deref().map_or(Ok(Vec::new()), labels::read)?;
-    Ok(labels::strips(&labels, classes(model, settings).unwrap_or(0)))
 }

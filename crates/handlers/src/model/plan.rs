@@ -5,9 +5,9 @@ use vramp_model::onnx::{Dim, OnnxType};
 use vramp_model::{EmbeddedOutput, Model, ModelError, Port};
 use vramp_plan::Size;
 use vramp_tensor::network::{FittedAxis, NetworkBuilder, PictureChannel, PictureLevel, PictureSpec, ValueId, WordKind};
-use vramp_tensor::{Context, DType, Tensor};
+use vramp_tensor::{Context, DType};
 
-use super::known::ModelFacts;
+use super::known::PlannerFacts;
 use super::nets;
 use super::outputs::misfit;
 use super::settings::{Colors, ModelSettings};
@@ -22,6 +22,8 @@ pub(super) struct ModelPlan {
     pub(super) frame: [usize; 2],
     pub(super) spec: PictureSpec,
     pub(super) channels_last: bool,
+    /// Whether the settings say the layout. Otherwise it was read from the file's input.
+    pub(super) has_layout: bool,
     /// The index of the chosen output.
     pub(super) of: usize,
     /// Whether the file or the settings fix the network's size, so that it is the same for all frames.
@@ -93,6 +95,7 @@ impl ModelPlan {
             frame: [frame.width as usize, frame.height as usize],
             spec: PictureSpec { size, fit: settings.fit, channels: input_channels(settings) },
             channels_last,
+            has_layout: settings.channels_last.is_some(),
             of: chosen(model.outputs(), settings)?,
             is_fixed: asked.is_some() || [wide, high].iter().all(|dim| matches!(dim, Dim::Fixed(_))),
         })
@@ -137,39 +140,49 @@ fn chosen(outputs: &[Port], settings: &ModelSettings) -> Result<usize, String> {
     })
 }
 
-/// What the planner asks, found by planning the network on the host.
-pub(super) fn facts(model: &Model, settings: &ModelSettings, plan: &ModelPlan) -> Result<ModelFacts, String> {
-    let (mut result, mut seen) = (None, None);
+/// What the planner asks, found by laying the network out in this context, which is on the host. Lends no memory.
+pub(super) fn facts(
+    host: &Context,
+    model: &Model,
+    settings: &ModelSettings,
+    plan: &ModelPlan,
+) -> Result<PlannerFacts, String> {
+    let (mut result, mut classes, mut derived) = (None, None, None);
     let after = |builder: &mut NetworkBuilder, outputs: &[EmbeddedOutput<'_>]| {
         let value = outputs[plan.of].value;
-        let lengths: Vec<u32> = builder.lengths(value).iter().map(|length| *length as u32).collect();
+        let lengths = builder.lengths(value).to_vec();
         if lengths.contains(&0) {
             return Err(misfit(&outputs[plan.of], format!("it is {lengths:?}, which has no values")));
         }
-        result = Some((dtype_of(builder.kind(value)), lengths));
-        let found = super::outputs::seen(builder, settings, plan, outputs)?;
-        seen = found.map(|found| builder.lengths(found).to_vec());
-        Ok(found.into_iter().chain([value]).collect())
+        classes = settings.output.class_count(&lengths);
+        result = Some((dtype_of(builder.kind(value)), lengths.iter().map(|length| *length as u32).collect()));
+        let made = super::outputs::derived(builder, settings, plan, outputs)?;
+        derived = made.map(|made| builder.lengths(made).to_vec());
+        Ok(made.into_iter().chain([value]).collect())
     };
-    let host = Context::on_host();
     let failed = |error: ModelError| format!("`{}`: {error}", settings.path);
-    let made = model.embedded(&host, |builder| Ok(vec![plan.input(builder)?[1]]), after).map_err(failed)?;
+    let made = model.embedded_layout(host, |builder| Ok(vec![plan.input(builder)?[1]]), after).map_err(failed)?;
     let result = result.ok_or_else(|| format!("`{}` has no outputs", settings.path))?;
     // Drawing has values of its own.
-    let drawing = match seen {
-        Some(seen) => {
-            let show = nets::show(settings, &super::strips(model, settings)?, plan, &seen, &host).map_err(failed)?;
-            show.working_bytes() + show.constants().iter().map(Tensor::bytes).sum::<usize>()
+    let drawing_bytes = match derived {
+        Some(lengths) => {
+            let labels = super::labels_of(settings)?;
+            let strips = super::strips(&labels, settings, classes);
+            let (builder, picture) = nets::drawing(settings, &strips, plan, &lengths, host).map_err(failed)?;
+            let layout = builder.layout(&[picture]).map_err(|error| failed(error.into()))?;
+            layout.working_bytes + layout.constant_bytes
         }
         None => 0,
     };
-    Ok(ModelFacts {
+    let layout = made.network;
+    Ok(PlannerFacts {
         result,
+        classes,
         multiply_adds: made.multiply_adds,
-        steps: made.network.steps().len(),
-        moved_bytes: 4 * made.network.moved_words(),
-        held_bytes: made.network.working_bytes() + drawing,
-        weight_bytes: made.weight_bytes(),
+        steps: layout.steps.len(),
+        moved_bytes: 4 * layout.moved_words,
+        held_bytes: layout.working_bytes + drawing_bytes,
+        weight_bytes: layout.constant_bytes,
     })
 }
 

@@ -1,12 +1,14 @@
 //! The settings of `model`, typed.
 
 use vramp_plan::Size;
-use vramp_plan::catalog::SettingValues;
+use vramp_plan::catalog::{Fallback, SettingValues};
 use vramp_tensor::network::{Fit, MaskShow};
+
+use super::{ENTRY, boxes};
 
 /// What is made of the network's output.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Wanted {
+pub(super) enum OutputUse {
     Raw,
     Mask { channel: Option<usize>, activation: Activation, threshold: Option<f32>, show: MaskShow },
     Classes { top: usize, activation: Activation },
@@ -48,9 +50,20 @@ pub(super) struct ModelSettings {
     pub(super) scale: [(f32, f32); 3],
     pub(super) fit: Fit,
     pub(super) of: Option<String>,
-    pub(super) wanted: Wanted,
+    pub(super) output: OutputUse,
     pub(super) labels: Option<String>,
     pub(super) every: u64,
+}
+
+impl OutputUse {
+    /// The number of classes that an output of these lengths has scores for; `None` if that is not in its shape.
+    pub(super) fn class_count(&self, lengths: &[usize]) -> Option<usize> {
+        match self {
+            OutputUse::Classes { .. } => Some(lengths.iter().product()),
+            OutputUse::Boxes { decode, .. } => boxes::class_count(*decode, lengths),
+            OutputUse::Raw | OutputUse::Mask { .. } => None,
+        }
+    }
 }
 
 impl ModelSettings {
@@ -63,9 +76,9 @@ impl ModelSettings {
             _ => Activation::None,
         };
         let threshold = values.number("threshold").map(|number| number as f32);
-        let output = word("output");
-        let wanted = match output {
-            "mask" => Wanted::Mask {
+        let output_word = word("output");
+        let output = match output_word {
+            "mask" => OutputUse::Mask {
                 channel: values.int("channel").and_then(|channel| usize::try_from(channel).ok()),
                 activation,
                 threshold,
@@ -76,7 +89,7 @@ impl ModelSettings {
                     return Err("output=classes takes activation=none or softmax, not sigmoid".to_owned());
                 }
                 let top = values.int("top").and_then(|top| usize::try_from(top).ok()).unwrap_or(5);
-                Wanted::Classes { top, activation }
+                OutputUse::Classes { top, activation }
             }
             "boxes" => {
                 let decode = match word("decode") {
@@ -93,15 +106,14 @@ impl ModelSettings {
                     }
                 };
                 let iou = values.number("iou").unwrap_or(0.45) as f32;
-                Wanted::Boxes { decode, threshold: threshold.unwrap_or(0.5), iou }
+                OutputUse::Boxes { decode, threshold: threshold.unwrap_or(0.5), iou }
             }
-            _ => Wanted::Raw,
+            _ => OutputUse::Raw,
         };
         for (key, outputs) in USED_BY {
-            let is_given = values.get(key).is_some() && !(*key == "activation" && activation == Activation::None);
-            if is_given && !outputs.contains(&output) {
+            if is_set(values, key) && !outputs.contains(&output_word) {
                 return Err(format!(
-                    "`{key}` has no meaning with output={output}; it is for output={}",
+                    "`{key}` has no meaning with output={output_word}; it is for output={}",
                     outputs.join(", ")
                 ));
             }
@@ -128,21 +140,33 @@ impl ModelSettings {
                 _ => Fit::Stretch,
             },
             of: values.text("of").map(str::to_owned),
-            wanted,
+            output,
             labels: values.text("labels").map(str::to_owned),
             every: values.int("every").and_then(|n| u64::try_from(n).ok()).unwrap_or(1).max(1),
         })
     }
 }
 
-/// Settings without a default, and the outputs that they are for.
+/// Settings that only some outputs use.
 const USED_BY: &[(&str, &[&str])] = &[
     ("channel", &["mask"]),
+    ("show", &["mask"]),
     ("threshold", &["mask", "boxes"]),
     ("activation", &["mask", "classes"]),
+    ("top", &["classes"]),
     ("decode", &["boxes"]),
+    ("iou", &["boxes"]),
     ("labels", &["classes", "boxes"]),
 ];
+
+/// Whether a setting has another value than its default.
+fn is_set(values: &SettingValues, key: &str) -> bool {
+    let default = ENTRY.setting(key).and_then(|setting| match setting.fallback {
+        Fallback::Is(text) => setting.value.read(text),
+        _ => None,
+    });
+    values.get(key) != default.as_ref()
+}
 
 /// The factor of a byte and what is added, for red, green and blue: (byte / 255 - mean) / std, or a range.
 fn scale(values: &SettingValues) -> Result<[(f32, f32); 3], String> {

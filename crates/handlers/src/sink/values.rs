@@ -9,26 +9,37 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use half::f16;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use vramp_files::TemporaryFile;
-use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting};
-use vramp_plan::{Content, DType};
+use vramp_plan::DType;
+use vramp_plan::catalog::{Entry, Input, PathUse, PortMedia, Setting, SettingValues};
 use vramp_runtime::{
-    Call, DataRows, Flow, Frame, FrameHandler, HandlerError, PartialFile, Setup, StartContext, TensorShape, Worker,
+    Call, Classification, DataRows, Detection, Flow, Frame, FrameHandler, HandlerError, PartialFile, Setup,
+    StartContext, TensorShape, Worker,
 };
 
 use super::frame_writer::{PARTIAL, replaces};
 use super::outlet::{self, Outlet};
-use crate::model::LABELS_NOTE;
-use crate::model::labels;
+use crate::model::labels::{MODEL_NOTE, RunLabels};
 
 pub static ENTRY: Entry = Entry {
     name: "values",
     about: "writes tensors and data: lines of JSON, .npy or .safetensors",
     example: "image path=me.png ! model path=selfie.onnx name=m ! null; m.result ! values path=mask.npy",
-    inputs: &[Input { name: "values", media: PortMedia::Every { formats: &[] }, ..Input::VIDEO }],
+    inputs: &[Input {
+        name: "values",
+        media: PortMedia::Every { formats: &[] },
+        media_by: Some(media),
+        remedy: Some(
+            "link a tensor, such as the `result` of a model; classes and boxes are written as lines of JSON or as \
+             .safetensors, not as an array (.npy)",
+        ),
+        ..Input::VIDEO
+    }],
     settings: &[
         Setting::path("path", PathUse::Write, "file (.npy, .safetensors, or lines of JSON), or - for standard output"),
         PARTIAL,
@@ -37,6 +48,19 @@ pub static ENTRY: Entry = Entry {
     ..Entry::SINK
 };
 
+/// What can be written: an array has only tensors.
+fn media(settings: &SettingValues) -> PortMedia {
+    match settings.text("path") {
+        Some(path) if has_end(path, "npy") => PortMedia::tensor(&DType::ALL),
+        _ => PortMedia::Every { formats: &[] },
+    }
+}
+
+/// Whether a path ends in this, in capitals or not.
+fn has_end(path: &str, end: &str) -> bool {
+    Path::new(path).extension().is_some_and(|own| own.eq_ignore_ascii_case(end))
+}
+
 #[derive(Debug, thiserror::Error)]
 enum ValuesError {
     #[error(
@@ -44,14 +68,12 @@ enum ValuesError {
          .safetensors or lines of JSON"
     )]
     Unlike { path: String, frame: u64, got: String, first: String },
-    #[error("`{path}`: an array (.npy) takes tensors; use .safetensors or lines of JSON for classes and boxes")]
+    #[error("`{path}`: an array (.npy) takes tensors; this frame is none")]
     NoTensor { path: String },
     #[error("`{path}`: {error}; {}", outlet::remedy(error))]
     Failed { path: String, error: io::Error },
     #[error("`{path}`: the reader has closed the stream; to write fewer frames, use `--frames N` or `--seconds S`")]
     Closed { path: String },
-    #[error("{0}; the file was there when the run started")]
-    Labels(String),
     #[error("values are written for tensors and data; this frame is a picture")]
     Picture,
 }
@@ -60,26 +82,8 @@ struct ValuesSink {
     path: String,
     replaces: bool,
     writer: Option<Writer>,
-    labels: Labels,
-}
-
-/// The labels of the file that frames name in a note, read once.
-#[derive(Default)]
-struct Labels {
-    path: String,
-    all: Vec<String>,
-}
-
-impl Labels {
-    fn of(&mut self, frame: &Frame) -> Result<&[String], ValuesError> {
-        let Some(path) = frame.notes().and_then(|notes| notes.text(LABELS_NOTE)) else { return Ok(&[]) };
-        if path != self.path {
-            // The handler that attached the note has read the file, so a failure means that it has changed since.
-            self.all = labels::read(&path).map_err(ValuesError::Labels)?;
-            self.path = path;
-        }
-        Ok(&self.all)
-    }
+    /// The labels of the models of the run, after the start.
+    labels: Option<Arc<RunLabels>>,
 }
 
 /// What is written for frames, by the form of the file.
@@ -159,17 +163,16 @@ impl ValuesSink {
         let meta = frame.meta();
         let seconds = meta.pts_ns as f64 / 1e9;
         match writer {
-            Writer::Lines { to, line, bytes } => {
-                let mut object = Map::new();
-                object.insert("number".to_owned(), json!(meta.number));
-                object.insert("pts".to_owned(), json!(seconds));
-                match (meta.shape(), frame.data()) {
+            Writer::Lines { to, line, bytes: written } => {
+                let labels = labels_of(self.labels.as_deref(), frame);
+                let mut object = Line { number: meta.number, pts: seconds, ..Line::default() };
+                let (bytes, rows) = (frame.bytes(), frame.data());
+                match (meta.shape(), &rows) {
                     (Some(shape), _) => {
-                        object.insert("type".to_owned(), json!(shape.dtype().name()));
-                        object.insert("shape".to_owned(), json!(shape.dims()));
-                        object.insert("values".to_owned(), Value::Array(numbers(shape, &frame.bytes())));
+                        (object.dtype, object.shape) = (Some(shape.dtype().name()), Some(shape.dims()));
+                        object.values = Some(Numbers { dtype: shape.dtype(), bytes: elements(shape, &bytes) });
                     }
-                    (None, Some(rows)) => rows_into(&mut object, &rows, self.labels.of(frame)?),
+                    (None, Some(rows)) => object.rows(rows, labels.as_deref().unwrap_or_default()),
                     (None, None) => return Err(ValuesError::Picture),
                 }
                 line.clear();
@@ -177,10 +180,10 @@ impl ValuesSink {
                 line.push(b'\n');
                 if let Err(error) = to.write_all(line).and_then(|()| to.flush()) {
                     // Only whole lines remain. If the output cannot be cut, it ends in the middle of a line.
-                    let _ = to.cut_to(*bytes);
+                    let _ = to.cut_to(*written);
                     return Err(failed(error));
                 }
-                *bytes += line.len() as u64;
+                *written += line.len() as u64;
             }
             Writer::Array(collected) => {
                 let Some(shape) = meta.shape() else { return Err(ValuesError::NoTensor { path }) };
@@ -189,12 +192,12 @@ impl ValuesSink {
                     let (frame, got, first) = (meta.number, shape.to_string(), first.to_string());
                     return Err(ValuesError::Unlike { path, frame, got, first });
                 }
-                collected.add(&frame.bytes()[..shape.element_bytes() as usize]).map_err(failed)?;
+                collected.add(elements(shape, &frame.bytes())).map_err(failed)?;
             }
             Writer::Entries { collected, entries } => {
                 let (dtype, dims, bytes) = match (meta.shape(), frame.data()) {
                     (Some(shape), _) => {
-                        let bytes = frame.bytes()[..shape.element_bytes() as usize].to_vec();
+                        let bytes = elements(shape, &frame.bytes()).to_vec();
                         (shape.dtype(), shape.dims().to_vec(), bytes)
                     }
                     (None, Some(rows)) => {
@@ -244,14 +247,10 @@ impl ValuesSink {
 impl FrameHandler for ValuesSink {
     fn start(&mut self, start: &mut StartContext<'_>) -> Result<(), HandlerError> {
         let path = self.path.as_str();
-        let is_data = start.inputs().first().and_then(Option::as_ref).is_some_and(Content::is_data);
-        let is = |end: &str| Path::new(path).extension().is_some_and(|own| own.eq_ignore_ascii_case(end));
-        if is_data && is("npy") {
-            return Err(HandlerError::hopeless(ValuesError::NoTensor { path: path.to_owned() }));
-        }
-        self.writer = Some(if is("npy") {
+        self.labels = Some(RunLabels::of(start)?);
+        self.writer = Some(if has_end(path, "npy") {
             Writer::Array(Collected::new(path)?)
-        } else if is("safetensors") {
+        } else if has_end(path, "safetensors") {
             Writer::Entries { collected: Collected::new(path)?, entries: Vec::new() }
         } else {
             Writer::Lines { to: outlet::open_text(path).map_err(HandlerError::failed)?, line: Vec::new(), bytes: 0 }
@@ -283,44 +282,92 @@ impl FrameHandler for ValuesSink {
     }
 }
 
-/// The values of a tensor as JSON. Numbers that JSON does not have are null.
-fn numbers(shape: &TensorShape, bytes: &[u8]) -> Vec<Value> {
-    let bytes = &bytes[..shape.element_bytes() as usize];
-    let (two, _) = bytes.as_chunks::<2>();
-    let (four, _) = bytes.as_chunks::<4>();
-    match shape.dtype() {
-        DType::F32 => four.iter().map(|four| float(f32::from_le_bytes(*four))).collect(),
-        DType::F16 => two.iter().map(|two| float(f16::from_le_bytes(*two).to_f32())).collect(),
-        DType::I32 => four.iter().map(|four| json!(i32::from_le_bytes(*four))).collect(),
-        DType::U32 => four.iter().map(|four| json!(u32::from_le_bytes(*four))).collect(),
-        DType::U8 => bytes.iter().map(|byte| json!(byte)).collect(),
-        DType::I8 => bytes.iter().map(|byte| json!(byte.cast_signed())).collect(),
+/// A line of JSON: a tensor, classes or boxes.
+#[derive(Default, Serialize)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boxes: Option<Vec<BoxLine<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<Vec<ClassLine<'a>>>,
+    number: u64,
+    pts: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape: Option<&'a [u32]>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    dtype: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<Numbers<'a>>,
+}
+
+#[derive(Serialize)]
+struct BoxLine<'a> {
+    #[serde(rename = "box")]
+    bounds: [f32; 4],
+    class: u32,
+    /// Null without a file of labels.
+    label: Option<&'a String>,
+    score: f32,
+}
+
+#[derive(Serialize)]
+struct ClassLine<'a> {
+    class: u32,
+    label: Option<&'a String>,
+    score: f32,
+}
+
+/// The elements of a tensor. Numbers that JSON does not have are null.
+struct Numbers<'a> {
+    dtype: DType,
+    bytes: &'a [u8],
+}
+
+impl Serialize for Numbers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (two, _) = self.bytes.as_chunks::<2>();
+        let (four, _) = self.bytes.as_chunks::<4>();
+        match self.dtype {
+            DType::F32 => serializer.collect_seq(four.iter().map(|four| f32::from_le_bytes(*four))),
+            DType::F16 => serializer.collect_seq(two.iter().map(|two| f16::from_le_bytes(*two).to_f32())),
+            DType::I32 => serializer.collect_seq(four.iter().map(|four| i32::from_le_bytes(*four))),
+            DType::U32 => serializer.collect_seq(four.iter().map(|four| u32::from_le_bytes(*four))),
+            DType::U8 => serializer.collect_seq(self.bytes),
+            DType::I8 => serializer.collect_seq(self.bytes.iter().map(|byte| byte.cast_signed())),
+        }
     }
 }
 
-/// A number with the digits of its own precision.
-fn float(value: f32) -> Value {
-    value.to_string().parse::<f64>().ok().and_then(serde_json::Number::from_f64).map_or(Value::Null, Value::Number)
+/// The bytes of a tensor without what follows its elements.
+fn elements<'a>(shape: &TensorShape, bytes: &'a [u8]) -> &'a [u8] {
+    &bytes[..shape.element_bytes() as usize]
 }
 
-/// Adds the rows of a data frame to a line.
-fn rows_into(object: &mut Map<String, Value>, rows: &DataRows, labels: &[String]) {
-    // Null without a file of labels.
-    let label = |class: u32| labels.get(class as usize);
-    match rows {
-        DataRows::Nothing => {}
-        DataRows::Classes(rows) => {
-            let rows = rows
-                .iter()
-                .map(|row| json!({"class": row.class, "label": label(row.class), "score": float(row.score)}));
-            object.insert("classes".to_owned(), rows.collect());
-        }
-        DataRows::Detections(rows) => {
-            let rows = rows.iter().map(|row| {
-                let (bounds, score) = (row.bounds.map(float), float(row.score));
-                json!({"box": bounds, "score": score, "class": row.class, "label": label(row.class)})
-            });
-            object.insert("boxes".to_owned(), rows.collect());
+/// The labels of the model that a data frame comes from.
+fn labels_of(labels: Option<&RunLabels>, frame: &Frame) -> Option<Arc<[String]>> {
+    let model = frame.notes()?.text(MODEL_NOTE)?;
+    labels?.labels(&model)
+}
+
+impl<'a> Line<'a> {
+    /// Takes the rows of a data frame.
+    fn rows(&mut self, rows: &DataRows, labels: &'a [String]) {
+        let label = |class: u32| labels.get(class as usize);
+        match rows {
+            DataRows::Nothing => {}
+            DataRows::Classes(rows) => {
+                let line =
+                    |&Classification { class, score }: &Classification| ClassLine { class, label: label(class), score };
+                self.classes = Some(rows.iter().map(line).collect());
+            }
+            DataRows::Detections(rows) => {
+                let line = |&Detection { bounds, score, class }: &Detection| BoxLine {
+                    bounds,
+                    class,
+                    label: label(class),
+                    score,
+                };
+                self.boxes = Some(rows.iter().map(line).collect());
+            }
         }
     }
 }
@@ -385,11 +432,6 @@ fn safetensors_head(entries: &[StoredValues]) -> Vec<u8> {
 
 pub(crate) fn make(setup: &Setup<'_>) -> Result<Worker, HandlerError> {
     let path = setup.settings.text("path").ok_or_else(|| HandlerError::failed("the setting `path` is missing"))?;
-    let sink = ValuesSink {
-        path: path.to_owned(),
-        replaces: replaces(setup.settings),
-        writer: None,
-        labels: Labels::default(),
-    };
+    let sink = ValuesSink { path: path.to_owned(), replaces: replaces(setup.settings), writer: None, labels: None };
     Ok(Worker::frames(sink))
 }

@@ -219,14 +219,7 @@ impl<H: TensorHandler> FrameHandler for TensorFrames<H> {
             )));
         }
         self.output = start.outputs()[0].clone();
-        let builder = Context::builder().threads(start.threads());
-        #[cfg(not(target_arch = "wasm32"))]
-        let context = match start.device() {
-            Some(device) => builder.on(device).map_err(|error| payload::failed(error, Some(device)))?,
-            None => builder.on_host(),
-        };
-        #[cfg(target_arch = "wasm32")]
-        let context = builder.on_host();
+        let context = payload::context_for(start)?;
         self.start_in(context, start)
     }
 

@@ -2,7 +2,7 @@
 
 use vramp_gpu::{Device, LendError, Lost, PlayError};
 use vramp_plan::{Content, Format, Size};
-use vramp_runtime::{Call, DeviceError, Frame, FrameContent, HandlerError, Meta, TensorShape};
+use vramp_runtime::{Call, DeviceError, Frame, FrameContent, HandlerError, Meta, StartContext, TensorShape};
 use vramp_tensor::{Context, DType, Tensor, TensorError};
 
 type Lengths = Vec<usize>;
@@ -116,6 +116,16 @@ fn misfit(made: &Tensor, output: &Content, wanted: &[usize], dtype: DType) -> Ha
         made.shape().lengths(),
         made.dtype(),
     ))
+}
+
+/// A context on the side of the handler's frames.
+pub(crate) fn context_for(start: &StartContext<'_>) -> Result<Context, HandlerError> {
+    let builder = Context::builder().threads(start.threads());
+    #[cfg(not(target_arch = "wasm32"))]
+    if let Some(device) = start.device() {
+        return builder.on(device).map_err(|error| failed(error, Some(device)));
+    }
+    Ok(builder.on_host())
 }
 
 /// The error of a run for an error of a tensor: the loss of a device is handled by the lane, and a call that finds too

@@ -85,6 +85,11 @@ impl ExternalFiles {
         Ok(bytes)
     }
 
+    /// The resolved paths of the files that were read.
+    pub(super) fn into_paths(self) -> Vec<PathBuf> {
+        self.files.into_keys().collect()
+    }
+
     /// The path of a file inside the model's folder.
     fn resolve(&self, location: &str, at: &str) -> Result<PathBuf, OnnxError> {
         let place = quoted(location);

@@ -65,7 +65,9 @@ impl OnnxFile {
     /// Checks and normalises the graph, and reads external data.
     pub fn graph(self) -> Result<OnnxGraph, OnnxError> {
         let OnnxFile { model, mut external, mut allowance, .. } = self;
-        OnnxGraph::read(model, WeightReader { external: &mut external, allowance: &mut allowance })
+        let mut graph = OnnxGraph::read(model, WeightReader { external: &mut external, allowance: &mut allowance })?;
+        graph.external_files = external.into_paths();
+        Ok(graph)
     }
 }
 

@@ -6,6 +6,7 @@
 //! them in one error.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::attributes::{AttributeValue, Attributes};
@@ -33,6 +34,8 @@ pub struct OnnxGraph {
     pub values: Vec<String>,
     /// For each value, what produces it.
     pub producers: Vec<Producer>,
+    /// The files beside the model from which weights were read.
+    pub external_files: Vec<PathBuf>,
 }
 
 /// What produces a value.
@@ -189,7 +192,17 @@ impl Making<'_> {
         // Every value is an input, a weight, or the input or output of a node, and is now known to be produced.
         let producers = names.producers.into_iter().flatten().collect();
         let values = names.values;
-        Ok(OnnxGraph { name: graph.name, opset, inputs, outputs, nodes, weights, values, producers })
+        Ok(OnnxGraph {
+            name: graph.name,
+            opset,
+            inputs,
+            outputs,
+            nodes,
+            weights,
+            values,
+            producers,
+            external_files: Vec::new(),
+        })
     }
 
     /// Records what produces a value. `place` names the producer in errors.

@@ -20,7 +20,7 @@ use vramp_handlers::files::WrittenFiles;
 use vramp_plan::catalog::{Liveness, Value};
 use vramp_plan::{Content, Graph, Handler, Plan, Space};
 use vramp_runtime::engine::{Engine, Unrest};
-use vramp_runtime::{PrepareError, Report, RunError, RunEvent, RunOutcome, Stopper, Watch};
+use vramp_runtime::{PrepareError, Report, RunError, RunEvent, RunOutcome, SharedValues, Stopper, Watch};
 
 use crate::pipeline::BuiltEngine;
 use crate::{Change, Error, PipelineBuilder, SetError};
@@ -93,6 +93,7 @@ pub(crate) struct ReplacedRun {
     next: Arc<Mutex<Option<Box<dyn Any + Send>>>>,
     /// What a run on threads publishes; `None` if the pipeline does not run on threads.
     running: Arc<Mutex<Option<(Stopper, Watch)>>>,
+    pub(crate) shared_values: SharedValues,
 }
 
 /// An engine that is built and waits for its predecessor to end.

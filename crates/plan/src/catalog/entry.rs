@@ -220,6 +220,8 @@ pub struct Input {
     pub format_by: Option<&'static str>,
     /// Computes the accepted media from the settings; replaces `media`.
     pub media_by: Option<fn(&SettingValues) -> PortMedia>,
+    /// What helps if a link carries something else than `media_by` accepts.
+    pub remedy: Option<&'static str>,
     /// True if the input must be linked.
     pub required: bool,
 }
@@ -227,7 +229,7 @@ pub struct Input {
 impl Input {
     /// The usual video input.
     pub const VIDEO: Input =
-        Input { name: "video", media: PortMedia::RGBA, format_by: None, media_by: None, required: true };
+        Input { name: "video", media: PortMedia::RGBA, format_by: None, media_by: None, remedy: None, required: true };
     /// A video input that accepts every format unchanged.
     pub const ANY: Input = Input { media: PortMedia::ANY, ..Input::VIDEO };
     /// An input that accepts video of every format, tensors and data.
@@ -263,6 +265,8 @@ pub struct Output {
     /// The rule for the element type and the shape of a tensor.
     pub tensor: TensorRule,
     pub rate: RateRule,
+    /// Refuses links from the output under settings with which it sends nothing; returns the message with the remedy.
+    pub links: fn(&SettingValues) -> Result<(), String>,
 }
 
 impl Output {
@@ -274,6 +278,7 @@ impl Output {
         size: SizeRule::Input,
         tensor: TensorRule::Declared,
         rate: RateRule::Input,
+        links: |_| Ok(()),
     };
     /// An output that passes on what the lead input carries.
     pub const PASSED: Output = Output { media: PortMedia::EVERY, ..Output::SAME };

@@ -142,6 +142,10 @@ impl<'g> Negotiation<'g> {
         ];
         let fix = if moves_data {
             format!("remove {}: data is always on the host", consumer.name)
+        } else if let Some(remedy) =
+            consumer.entry.inputs[link.input].remedy.filter(|_| missed.contains(&Dimension::PortType))
+        {
+            remedy.to_owned()
         } else {
             fix_for(&missed, &content, media, &format!("{} ! ... ! {}", claims[0].port, claims[1].port))
         };

@@ -105,13 +105,33 @@ pub struct Rates {
     pub codec: Figure,
     #[serde(rename = "move")]
     pub moved: Figure,
+    /// Derived from `tap` if the file has none, because older profiles do not.
+    #[serde(default = "absent")]
     pub network: Figure,
     /// Figures of single handlers, by kind (`blur`) or by kind and the word of a setting (`pattern.ball`).
     #[serde(default)]
     pub handlers: BTreeMap<String, Figure>,
 }
 
+/// Multiplications of a network in the time of one tap of a stencil: the lower end of what the shipped profiles have.
+const NETWORK_PER_TAP: f64 = 4.0;
+
+/// The origin of a rate of networks that is not in the file.
+const DERIVED: &str = "four times `tap`, because the profile has no rate of networks; `vramp calibrate` measures it";
+
+/// A figure that is not in the file.
+fn absent() -> Figure {
+    Figure { value: f64::NAN, origin: FigureOrigin::Estimate(DERIVED.to_owned()) }
+}
+
 impl Rates {
+    /// Derives the figures that are not in the file from others.
+    fn complete(&mut self) {
+        if self.network.value.is_nan() && self.network.origin == absent().origin {
+            self.network.value = NETWORK_PER_TAP * self.tap.value;
+        }
+    }
+
     /// Million units per second of this class.
     pub fn of(&self, class: Class) -> f64 {
         self.figure(class).value
@@ -185,6 +205,10 @@ impl Profile {
             problem: error.to_string().trim_end().to_owned(),
         })?;
         name.clone_into(&mut profile.name);
+        profile.cpu.rates.complete();
+        if let Some(gpu) = &mut profile.gpu {
+            gpu.rates.complete();
+        }
         for (key, figure) in profile.figures() {
             if !figure.value.is_finite() || figure.value <= 0.0 {
                 return Err(ProfileError::Figure { name: name.to_owned(), key, value: figure.value });
@@ -279,6 +303,25 @@ mod tests {
             let error = Profile::read("mine.toml", &doctored).unwrap_err().to_string();
             assert!(error.contains("mine.toml") && error.contains("cpu.threads"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_profile_without_a_rate_of_networks_gets_one_from_its_rate_of_taps() {
+        let text = shipped::text("discrete").unwrap();
+        let older: String =
+            text.lines().filter(|line| !line.starts_with("network")).flat_map(|line| [line, "\n"]).collect();
+        assert_ne!(older, text);
+        let profile = Profile::read("older.toml", &older).unwrap();
+        let gpu = profile.gpu.as_ref().unwrap();
+        for rates in [&profile.cpu.rates, &gpu.rates] {
+            assert!((rates.of(Class::Network) - 4.0 * rates.of(Class::Tap)).abs() < 1e-6);
+            assert!(matches!(&rates.network.origin, FigureOrigin::Estimate(text) if text.contains("vramp calibrate")));
+        }
+        // The derived figure is written and read like any other.
+        assert_eq!(Profile::read("older.toml", &profile.write()), Ok(profile));
+        let nan = text.replacen("network = { value = 400000", "network = { value = nan", 1);
+        let error = Profile::read("mine.toml", &nan).unwrap_err().to_string();
+        assert!(error.contains("cpu.rates.network"), "{error}");
     }
 
     #[test]

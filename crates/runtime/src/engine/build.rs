@@ -185,7 +185,7 @@ impl<'a> BuildContext<'a> {
             target,
             handles,
             driver,
-            shared_values: SharedValues::default(),
+            shared_values: parts.shared_values.clone(),
             marks: RefCell::default(),
         }
     }

@@ -72,6 +72,7 @@ use crate::link::wake_signal::WakeSignal;
 use crate::observe::report::Report;
 use crate::observe::trace::Trace;
 use crate::registry::Registry;
+use crate::services::SharedValues;
 use crate::waker::Driver;
 
 use watch::WatchedEngine;
@@ -98,6 +99,8 @@ pub struct EngineParts<'a> {
     pub trace: Option<Trace>,
     /// The stopper of the engine that this engine will succeed.
     pub stopper: Option<Stopper>,
+    /// What the handlers of the run share. An engine that succeeds another one has the same values.
+    pub shared_values: SharedValues,
 }
 
 impl<'a> EngineParts<'a> {
@@ -115,6 +118,7 @@ impl<'a> EngineParts<'a> {
             listener: None,
             trace: None,
             stopper: None,
+            shared_values: SharedValues::default(),
         }
     }
 }

@@ -318,6 +318,7 @@ impl Engine {
 const STACK_BYTES: u64 = (2 << 20) + (256 << 10);
 
 fn work(number: usize, mut lane: Lane, started: Instant, stop: &Stopper, send: &Sender<Back>) {
+    lane.begin(started);
     // Handlers are started on the lane's thread, because starting may wait for files or pipes too.
     let result =
         lane.start().and_then(|()| lane.run(&|| started.elapsed(), || stop.is_stopped() || stop.is_switching()));

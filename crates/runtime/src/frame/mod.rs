@@ -209,12 +209,13 @@ pub enum YuvMatrix {
     Bt709,
 }
 
-/// Measurements taken once, when a source sends a frame. They stay with the frame.
+/// Measurements taken once, in the source's call for a frame. They stay with the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Birth {
-    /// Since the start of the run.
+    /// When the call began, since the start of the run. For a live source on a thread: when the call ended, because the
+    /// call waits for the frame.
     pub at_ns: u64,
-    /// Since the source's previous frame.
+    /// From the beginning of the call for the source's previous frame.
     pub delta_ns: u64,
     /// The source's recent frames per second.
     pub fps: f64,

@@ -7,6 +7,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::Instant;
 
 use vramp_gpu::{Buffer, Device, HostBytes, Recording};
 use vramp_plan::Space;
@@ -42,6 +44,9 @@ pub struct LaneContext {
     /// A frame reserved for the next call.
     aside: Cell<Option<Frame>>,
     shared_values: SharedValues,
+    /// When the run began; `None` if the caller steps the lanes.
+    #[cfg(not(target_arch = "wasm32"))]
+    began: Option<Instant>,
 }
 
 /// A lane's device, with the recording that has not been played (submitted) yet.
@@ -85,7 +90,23 @@ impl LaneContext {
             alive: Arc::default(),
             aside: Cell::default(),
             shared_values: SharedValues::default(),
+            #[cfg(not(target_arch = "wasm32"))]
+            began: None,
         }
+    }
+
+    /// Lets the lane tell the time of the run during calls.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn begin(&mut self, began: Instant) {
+        self.began = Some(began);
+    }
+
+    /// The time since the run began, if threads step the lanes.
+    pub(crate) fn since_began(&self) -> Option<Duration> {
+        #[cfg(not(target_arch = "wasm32"))]
+        return self.began.map(|began| began.elapsed());
+        #[cfg(target_arch = "wasm32")]
+        None
     }
 
     /// Lets bands of rows be spread over this many threads, if the lane runs in a pool of that many threads.

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::Instant;
 
 use crate::device::lane_player::{DEVICE, LanePlayer, PlaybackTotals};
 use crate::failure::HandlerFailure;
@@ -234,6 +236,12 @@ impl Lane {
     pub(crate) fn measured(&self) -> Option<(&PlaybackTotals, u64)> {
         let live = self.player.as_ref().map(|player| (player.kept(), player.player().ring_bytes()));
         live.or_else(|| self.recovery.as_ref()?.kept().map(|kept| (kept, kept.ring_bytes())))
+    }
+
+    /// Tells the lane when the run began.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn begin(&mut self, began: Instant) {
+        self.context.begin(began);
     }
 
     /// Starts the lane's handlers. Later calls do nothing.

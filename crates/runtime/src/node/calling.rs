@@ -10,6 +10,7 @@
 
 use vramp_plan::{OnError, Space};
 
+use crate::clock::Clock;
 use crate::failure::catch;
 use crate::frame::Frame;
 use crate::frame::notes::Notes;
@@ -85,6 +86,13 @@ impl Node {
             call.later = true;
         }
         let (later, mut now) = (call.later, now);
+        // The call of a live source waits for its frame, so the frame is born when the call ends.
+        if self.clock.as_ref().is_some_and(Clock::is_of_arrivals)
+            && let Some(arrived) = call.context.since_began()
+        {
+            now.birth.at_ns = arrived.as_nanos() as u64;
+            self.last = now;
+        }
         if let Some(pts_ns) = stamped_ns.filter(|_| self.is_source()) {
             if let (Ok(Flow::Produced), Some(before_ns)) = (&outcome, self.before_ns.filter(|before| *before >= pts_ns))
             {

@@ -1,8 +1,9 @@
 //! Measures how fast a source has recently sent frames, for the [`Birth`] of its frames.
 //!
-//! A birth is measured when a source sends a frame, and stays with that frame. It consists of the time, the interval
-//! since the previous frame, and the recent rate. So `{fps}` is the same figure on two branches of a graph, and latency
-//! is measured from birth to sink. Under nominal time, births are computed from frame numbers, so that a run can be
+//! A birth is measured when the call of a source begins that makes a frame, and stays with that frame. It consists of the
+//! time, the interval since the previous frame, and the recent rate. So `{fps}` is the same figure on two branches of a
+//! graph, and latency is measured from birth to sink. The node of a live source replaces the time by the end of the call,
+//! because such a call waits for its frame. Under nominal time, births are computed from frame numbers, so that a run can be
 //! repeated byte for byte. The caller passes the current time in.
 
 use std::time::Duration;

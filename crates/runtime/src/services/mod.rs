@@ -4,7 +4,7 @@
 //! - [`HandlerPool`] lends memory by shape and element type.
 //! - [`KeptValues`] are values of the handler's own that are needed where its frames are. They are uploaded once, with the
 //!   first frame that needs them.
-//! - [`StartContext::share`] makes a value once for all handlers of the run.
+//! - [`StartContext::share`] and [`StartContext::share_on_host`] make a value once for all handlers of the run.
 //! - [`Reporter`] tells the user what the handler finds out.
 //! - [`WorkQueue`] collects work for the device. The work is submitted together with the handler's next frame.
 //!
@@ -22,7 +22,7 @@ mod work;
 pub use kept::KeptValues;
 pub use pool::HandlerPool;
 pub use reporter::Reporter;
-pub(crate) use shared::SharedValues;
+pub use shared::SharedValues;
 pub use start::StartContext;
 pub use work::WorkQueue;
 

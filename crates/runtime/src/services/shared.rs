@@ -1,6 +1,7 @@
 //! Values that several handlers of a run share, for example memory that all of them need only once.
 //!
-//! Invariants: a value belongs to one side, the host or one device. It lives as long as a handler holds it.
+//! Invariants: a value belongs to one side, the host or one device. It lives as long as a handler holds it. A graph that
+//! replaces another one in the same run has the same values.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,12 +12,18 @@ use crate::handler::HandlerError;
 
 /// The shared values of a run. Clones are the same values.
 #[derive(Clone, Default)]
-pub(crate) struct SharedValues(Arc<Mutex<Vec<SharedValue>>>);
+pub struct SharedValues(Arc<Mutex<Vec<SharedValue>>>);
 
 struct SharedValue {
     /// The device on which the value is; `None` on the host.
     device: Option<Device>,
     value: Weak<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for SharedValues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedValues").finish_non_exhaustive()
+    }
 }
 
 impl SharedValues {

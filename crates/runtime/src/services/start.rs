@@ -134,6 +134,15 @@ impl StartContext<'_> {
         self.services.shared_values().get(self.device.as_ref(), make)
     }
 
+    /// Like [`share`](Self::share), for a value that handlers on the host and on the device share, for example a table of
+    /// names.
+    pub fn share_on_host<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T, HandlerError>,
+    ) -> Result<Arc<T>, HandlerError> {
+        self.services.shared_values().get(None, make)
+    }
+
     /// Tells the user what the handler finds out. The handler may keep it.
     pub fn reporter(&self) -> Reporter {
         self.reporter.named(self.name())

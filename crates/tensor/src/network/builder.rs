@@ -13,6 +13,7 @@ use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 
 use super::folded;
+use super::layout::{LaidNetwork, NetworkLayout};
 use super::map::MapStep;
 use super::network::{ConstantShelf, Network};
 use super::step::{Step, WordKind};
@@ -312,13 +313,25 @@ impl NetworkBuilder {
         outputs: &[ValueId],
         shelf: Option<&dyn ConstantShelf>,
     ) -> Result<Network, TensorError> {
+        let (memories, lengths) = self.returned(outputs)?;
+        Network::of(self, &memories, lengths, shelf)
+    }
+
+    /// What the network with these outputs would need. Lends no memory and compiles nothing.
+    pub fn layout(mut self, outputs: &[ValueId]) -> Result<NetworkLayout, TensorError> {
+        let (memories, _) = self.returned(outputs)?;
+        Ok(LaidNetwork::of(self, &memories).layout)
+    }
+
+    /// The memories and the shapes of the values that runs return.
+    fn returned(&mut self, outputs: &[ValueId]) -> Result<(Vec<MemoryId>, Vec<Shape>), TensorError> {
         let mut memories = Vec::with_capacity(outputs.len());
         let mut lengths = Vec::with_capacity(outputs.len());
         for output in outputs {
             memories.push(self.straight(*output)?);
             lengths.push(Shape::new(self.lengths(*output))?);
         }
-        Network::of(self, &memories, lengths, shelf)
+        Ok((memories, lengths))
     }
 
     fn memory_of(&mut self, output: NewValue<'_>, source: Source) -> Result<ValueId, TensorError> {

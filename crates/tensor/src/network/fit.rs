@@ -91,17 +91,25 @@ impl FittedAxis {
         all
     }
 
-    /// For each pixel of the picture: the position of the network before it and the share of the next one.
-    pub(super) fn to_picture(self) -> Vec<[u32; 2]> {
-        taps(self.place, self.part, self.picture)
-    }
-
-    /// The axis of a value with another number of positions that covers the same as the network's input.
-    pub(super) fn of_length(&self, length: usize) -> FittedAxis {
-        let scaled = |at: usize| (2 * at * length + self.network) / (2 * self.network);
-        let (start, end) = (scaled(self.place.start), scaled(self.place.start + self.place.length));
-        let start = start.min(length - 1);
-        FittedAxis { network: length, place: Span { start, length: end.max(start + 1) - start }, ..*self }
+    /// How pixels of the picture see a value of `length` positions that covers the same as the network's input. For each
+    /// pixel: the position before it, and the bits of the share of the next position. Pixels that the network has not seen
+    /// are [`OUTSIDE`].
+    ///
+    /// The edges of the seen part may lie within a position; edges are not rounded, because a position of a small value
+    /// covers many pixels. Beyond the edges, the last position that the part touches repeats.
+    pub(super) fn to_picture(self, length: usize) -> Vec<[u32; 2]> {
+        let per = length as f64 / self.network as f64;
+        let (start, end) = (self.place.start * length, (self.place.start + self.place.length) * length);
+        let (first, last) = ((start / self.network) as f64, (end.div_ceil(self.network) - 1) as f64);
+        let start = self.place.start as f64 * per;
+        let step = self.place.length as f64 * per / self.part.length as f64;
+        let tap = |at: usize| {
+            let within = at.checked_sub(self.part.start).filter(|within| *within < self.part.length);
+            let Some(within) = within else { return [OUTSIDE, 0] };
+            let place = (start + (within as f64 + 0.5) * step - 0.5).clamp(first, last);
+            [place as u32, (place.fract() as f32).to_bits()]
+        };
+        (0..self.picture).map(tap).collect()
     }
 
     /// The factor and the addend that turn a coordinate of the network into one of the picture.
@@ -109,19 +117,6 @@ impl FittedAxis {
         let factor = self.part.length as f64 / self.place.length as f64;
         (factor as f32, (self.part.start as f64 - self.place.start as f64 * factor) as f32)
     }
-}
-
-/// For each of `count` positions of which `to` is stretched over `from`: the position before it, and the bits of the share
-/// of the next position. Positions outside `to` are [`OUTSIDE`].
-fn taps(from: Span, to: Span, count: usize) -> Vec<[u32; 2]> {
-    let step = from.length as f64 / to.length as f64;
-    let tap = |at: usize| {
-        let Some(within) = at.checked_sub(to.start).filter(|within| *within < to.length) else { return [OUTSIDE, 0] };
-        let place = ((within as f64 + 0.5) * step - 0.5).clamp(0.0, (from.length - 1) as f64);
-        let before = place as usize;
-        [(from.start + before) as u32, ((place - before as f64) as f32).to_bits()]
-    };
-    (0..count).map(tap).collect()
 }
 
 #[cfg(test)]
@@ -143,6 +138,22 @@ mod tests {
                     assert!(axis.place.length > 0 && axis.place.start + axis.place.length <= axis.network, "{axis:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn values_smaller_than_the_network_cover_the_same_part() {
+        // 1920x1080 lies in rows 56 to 200 of 256, which are rows 3.5 to 12.5 of 16.
+        let [wide, high] = Fit::Letterbox.axes([1920, 1080], [256, 256]);
+        let place = |tap: [u32; 2]| f64::from(tap[0]) + f64::from(f32::from_bits(tap[1]));
+        let rows: Vec<f64> = high.to_picture(16).into_iter().map(place).collect();
+        for (at, row) in rows.iter().enumerate() {
+            let exact = 3.5 + (at as f64 + 0.5) * 9.0 / 1080.0 - 0.5;
+            assert!((row - exact).abs() < 1e-6, "row {at}: {row}, not {exact}");
+        }
+        let columns: Vec<f64> = wide.to_picture(16).into_iter().map(place).collect();
+        for (at, column) in [(0, 0.0), (960, 7.504_166_7), (1919, 15.0)] {
+            assert!((columns[at] - column).abs() < 1e-6, "column {at}: {}", columns[at]);
         }
     }
 

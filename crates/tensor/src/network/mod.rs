@@ -20,6 +20,7 @@ mod fit;
 mod folded;
 mod fuse;
 mod host;
+mod layout;
 mod map;
 #[expect(clippy::module_inception, reason = "the module of the type that the room is named after")]
 mod network;
@@ -34,6 +35,7 @@ mod window;
 
 pub use builder::NetworkBuilder;
 pub use fit::{Fit, FittedAxis, Span};
+pub use layout::NetworkLayout;
 pub use network::{ConstantShelf, Network};
 pub use step::WordKind;
 pub use steps::{

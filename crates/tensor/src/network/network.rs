@@ -9,14 +9,15 @@ use crate::ops::error::TensorError;
 use crate::ops::shape::Shape;
 use crate::ops::tensor::Tensor;
 
-use super::builder::{NetworkBuilder, Placed, Work};
-use super::fuse::fuse;
+use super::builder::NetworkBuilder;
+#[cfg(not(target_arch = "wasm32"))]
+use super::layout::DeviceWorks;
+use super::layout::{LaidNetwork, NetworkLayout};
 #[cfg(not(target_arch = "wasm32"))]
 use super::on_device::OnDevice;
 use super::on_host::OnHost;
-use super::slots::{Lifetime, plan};
-use super::step::{Step, WordKind};
-use super::value::{Memory, MemoryId, Source};
+use super::step::WordKind;
+use super::value::MemoryId;
 
 /// Where a network gets the tensors of its known values, so that networks can share them.
 pub trait ConstantShelf {
@@ -29,10 +30,8 @@ pub struct Network {
     context: Context,
     inputs: Vec<(WordKind, Shape)>,
     outputs: Vec<(WordKind, Shape)>,
-    names: Vec<&'static str>,
     constants: Vec<Tensor>,
-    planned_words: usize,
-    moved_words: usize,
+    layout: NetworkLayout,
     side: Side,
 }
 
@@ -68,114 +67,28 @@ pub(super) trait DeviceRun: Send + Sync {
     fn is_on(&self, side: &Arc<DeviceSide>) -> bool;
 }
 
-/// Where the words of a memory are during a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Input(usize),
-    Constant(usize),
-    Slot(usize),
-    Output(usize),
-}
-
-/// The steps of a network with the places of what they read and write.
-pub(super) struct Laid {
-    pub(super) steps: Vec<LaidStep>,
-    /// Words of each slot.
-    pub(super) slots: Vec<usize>,
-    /// Words of each output.
-    pub(super) outputs: Vec<usize>,
-}
-
-pub(super) struct LaidStep {
-    pub(super) step: Box<dyn Step>,
-    /// Places and their numbers of words.
-    pub(super) inputs: Vec<(Place, usize)>,
-    pub(super) outputs: Vec<(Place, usize)>,
-    /// Slots of temporary memory.
-    pub(super) temporary: Vec<(Place, usize)>,
-}
-
 impl Network {
     pub(super) fn of(
-        mut builder: NetworkBuilder,
+        builder: NetworkBuilder,
         outputs: &[MemoryId],
         shapes: Vec<Shape>,
         shelf: Option<&dyn ConstantShelf>,
     ) -> Result<Network, TensorError> {
-        let outputs = own_outputs(&mut builder, outputs);
-        let NetworkBuilder { context, memories, steps, inputs, .. } = builder;
-        #[cfg(not(target_arch = "wasm32"))]
-        let device = context.side();
-        #[cfg(not(target_arch = "wasm32"))]
-        let facts = device.as_ref().map(super::on_device::facts);
-        #[cfg(not(target_arch = "wasm32"))]
-        let most_bound = facts.as_ref().map_or(8, |facts| facts.limits.storage_buffers_per_stage as usize);
-        #[cfg(target_arch = "wasm32")]
-        let most_bound = 8;
-        let steps = fuse(steps, &memories, &outputs, most_bound);
-        let names = steps.iter().map(|placed| placed.work.step().name()).collect();
-
-        let mut constants = Vec::new();
-        let mut places: Vec<Option<Place>> = vec![None; memories.len()];
-        for (at, output) in outputs.iter().enumerate() {
-            places[*output] = Some(Place::Output(at));
-        }
-        for (at, input) in inputs.iter().enumerate() {
-            places[*input] = Some(Place::Input(at));
-        }
-        for memory in steps.iter().flat_map(|step| &step.inputs) {
-            let (Source::Known(words), None) = (&memories[*memory].source, places[*memory]) else { continue };
-            let tensor = constant(&context, memories[*memory].kind, words, shelf)?;
-            places[*memory] = Some(Place::Constant(constants.len()));
-            constants.push(tensor);
-        }
-
-        #[cfg(not(target_arch = "wasm32"))]
-        let works: Option<Vec<_>> =
-            facts.as_ref().map(|facts| steps.iter().map(|placed| placed.work.step().device(facts)).collect());
-        let temporary: Vec<Vec<usize>> = steps
-            .iter()
-            .enumerate()
-            .map(|(at, placed)| {
-                #[cfg(not(target_arch = "wasm32"))]
-                if let Some(works) = &works {
-                    return works[at].temporary.clone();
-                }
-                let _ = at;
-                let words = placed.work.step().scratch(context.threads());
-                if words > 0 { vec![words] } else { Vec::new() }
-            })
-            .collect();
-        let moved_words = steps
-            .iter()
-            .flat_map(|step| step.inputs.iter().chain(&step.outputs))
-            .map(|memory| memories[*memory].words)
-            .sum();
-        let laid = lay(steps, &memories, &outputs, places, &temporary);
-        let planned_words = laid.slots.iter().sum::<usize>() + laid.outputs.iter().sum::<usize>();
-        let kinds = |of: &[MemoryId]| of.iter().map(|memory| memories[*memory].kind).collect::<Vec<_>>();
-        let input_shapes = inputs.iter().map(|memory| Shape::new(&[memories[*memory].words]));
-        let input_shapes = input_shapes.collect::<Result<Vec<_>, _>>()?;
-
-        #[cfg(not(target_arch = "wasm32"))]
-        let side = match (device, works) {
-            (Some(device), Some(works)) => {
+        let context = builder.context.clone();
+        let LaidNetwork { laid, layout, constants, inputs, outputs, device } = LaidNetwork::of(builder, outputs);
+        let constants = constants.iter().map(|(kind, words)| constant(&context, *kind, words, shelf));
+        let constants = constants.collect::<Result<Vec<_>, _>>()?;
+        let inputs = inputs.into_iter().map(|(kind, words)| Ok((kind, Shape::new(&[words])?)));
+        let inputs = inputs.collect::<Result<Vec<_>, TensorError>>()?;
+        let side = match device {
+            #[cfg(not(target_arch = "wasm32"))]
+            Some(DeviceWorks { device, works }) => {
                 Side::Device(Box::new(OnDevice::prepare(&context, &device, laid, works, &constants)?))
             }
             _ => Side::Host(OnHost::prepare(&context, laid, &constants)?),
         };
-        #[cfg(target_arch = "wasm32")]
-        let side = Side::Host(OnHost::prepare(&context, laid, &constants)?);
-        Ok(Network {
-            inputs: kinds(&inputs).into_iter().zip(input_shapes).collect(),
-            outputs: kinds(&outputs).into_iter().zip(shapes).collect(),
-            context,
-            names,
-            constants,
-            planned_words,
-            moved_words,
-            side,
-        })
+        let outputs = outputs.into_iter().zip(shapes).collect();
+        Ok(Network { context, inputs, outputs, constants, layout, side })
     }
 
     /// Runs the network. An input is a tensor of f32 or i32, as declared, with as many values as declared. The results
@@ -290,7 +203,7 @@ impl Network {
 
     /// The ops of the steps, in order, after fusion.
     pub fn steps(&self) -> &[&'static str] {
-        &self.names
+        &self.layout.steps
     }
 
     /// Dispatches of a run; 0 on the host.
@@ -304,12 +217,12 @@ impl Network {
 
     /// Bytes that a run needs for intermediate and final values.
     pub fn working_bytes(&self) -> usize {
-        self.planned_words * 4
+        self.layout.working_bytes
     }
 
     /// Words that all steps of a run read and write together.
     pub fn moved_words(&self) -> usize {
-        self.moved_words
+        self.layout.moved_words
     }
 
     /// The tensors of the known values.
@@ -328,82 +241,4 @@ fn constant(
         Some(shelf) => shelf.constant(context, kind, words),
         None => context.tensor_from_bytes(bytemuck::cast_slice(words), &[words.len()], kind.dtype()),
     }
-}
-
-/// Gives every output a memory of its own that a step writes, because runs return new tensors.
-fn own_outputs(builder: &mut NetworkBuilder, outputs: &[MemoryId]) -> Vec<MemoryId> {
-    let mut own: Vec<MemoryId> = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        if matches!(builder.memories[*output].source, Source::Step) && !own.contains(output) {
-            own.push(*output);
-            continue;
-        }
-        own.push(builder.copied_apart(*output));
-    }
-    own
-}
-
-impl NetworkBuilder {
-    /// A copy of a memory that a step writes in every run, even if the words are known.
-    fn copied_apart(&mut self, memory: MemoryId) -> MemoryId {
-        let Memory { kind, words, .. } = self.memories[memory];
-        let step = super::map::MapStep::copy(kind, words);
-        self.memories.push(Memory { kind, words, source: Source::Step });
-        let copy = self.memories.len() - 1;
-        self.steps.push(Placed { work: Work::Map(step), inputs: vec![memory], outputs: vec![copy] });
-        copy
-    }
-}
-
-/// Assigns places to all memories.
-fn lay(
-    steps: Vec<Placed>,
-    memories: &[Memory],
-    outputs: &[MemoryId],
-    mut places: Vec<Option<Place>>,
-    temporary: &[Vec<usize>],
-) -> Laid {
-    let mut last_reads = vec![None; memories.len()];
-    for (at, step) in steps.iter().enumerate() {
-        for input in &step.inputs {
-            last_reads[*input] = Some(at);
-        }
-    }
-    let mut lifetimes = Vec::new();
-    let mut owners = Vec::new();
-    for (at, step) in steps.iter().enumerate() {
-        for output in &step.outputs {
-            if places[*output].is_none() {
-                owners.push(*output);
-                let last = last_reads[*output].unwrap_or(at);
-                lifetimes.push(Lifetime { words: memories[*output].words, first: at, last });
-            }
-        }
-    }
-    let made = lifetimes.len();
-    for (at, sizes) in temporary.iter().enumerate() {
-        lifetimes.extend(sizes.iter().map(|words| Lifetime { words: *words, first: at, last: at }));
-    }
-    let slots = plan(&lifetimes);
-    for (owner, slot) in owners.iter().zip(&slots.slots) {
-        places[*owner] = Some(Place::Slot(*slot));
-    }
-    let mut rest = slots.slots[made..].iter();
-    let place = |memory: &MemoryId| {
-        (places[*memory].expect("every memory that a step uses has a place"), memories[*memory].words)
-    };
-    let laid = |(placed, sizes): (Placed, &Vec<usize>)| LaidStep {
-        inputs: placed.inputs.iter().map(place).collect(),
-        outputs: placed.outputs.iter().map(place).collect(),
-        temporary: sizes
-            .iter()
-            .map(|words| (Place::Slot(*rest.next().expect("a slot for each temporary memory")), *words))
-            .collect(),
-        step: match placed.work {
-            Work::Map(map) => Box::new(map),
-            Work::Other(step) => step,
-        },
-    };
-    let steps = steps.into_iter().zip(temporary).map(laid).collect();
-    Laid { steps, slots: slots.words, outputs: outputs.iter().map(|memory| memories[*memory].words).collect() }
 }

@@ -18,8 +18,9 @@ use crate::ops::shape::Shape;
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
+use super::layout::{Laid, LaidStep, Place};
 use super::map;
-use super::network::{DeviceRun, Laid, LaidStep, Place};
+use super::network::DeviceRun;
 use super::step::{Bound, DeviceFacts, DeviceWork, Dispatch, WordKind};
 
 const OP: &str = "network";

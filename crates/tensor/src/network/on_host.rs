@@ -14,7 +14,7 @@ use crate::ops::shape::Shape;
 use crate::ops::storage::Storage;
 use crate::ops::tensor::Tensor;
 
-use super::network::{Laid, LaidStep, Place};
+use super::layout::{Laid, LaidStep, Place};
 use super::step::{HostCall, WordKind};
 
 const OP: &str = "network";

@@ -34,11 +34,13 @@ impl GraphChecker<'_> {
             };
             let (from, to) = (link.from.handler.0, link.to.handler.0);
             let (offered, accepted) = match (&self.handlers[from], &self.handlers[to]) {
-                (Some(u), Some(v)) => {
-                    (port_type(u.entry.outputs[output].media), port_type(v.entry.inputs[input].media))
-                }
+                (Some(u), Some(v)) => (
+                    port_type(u.entry.outputs[output].media),
+                    port_type(v.entry.inputs[input].media_under(&v.settings)),
+                ),
                 _ => continue,
             };
+            self.check_output(from, output, link);
             if let (Some(offered), Some(accepted)) = (offered, accepted)
                 && offered != accepted
             {
@@ -51,7 +53,8 @@ impl GraphChecker<'_> {
                         ),
                         format!("expected both ends to carry {accepted}"),
                     )
-                    .at(place(link)),
+                    .at(place(link))
+                    .hint(self.remedy(to, input).map(str::to_owned)),
                 );
             }
             if let Some(other) = fed.insert((to, input), from) {
@@ -71,6 +74,20 @@ impl GraphChecker<'_> {
             }
             self.links.push(Link { from, output, to, input, policy: link.policy, depth: link.depth });
         }
+    }
+
+    /// Refuses a link from an output that sends nothing under the handler's settings.
+    fn check_output(&mut self, from: usize, output: usize, link: &LinkSpec) {
+        let Some(handler) = &self.handlers[from] else { return };
+        if let Err(problem) = (handler.entry.outputs[output].links)(&handler.settings) {
+            let title = format!("{}: {problem}", self.port(from, output, false));
+            self.mistakes.push(Mistake::new(title, "expected a link from an output that sends frames").at(place(link)));
+        }
+    }
+
+    /// What helps if an input does not accept what a link carries.
+    fn remedy(&self, to: usize, input: usize) -> Option<&'static str> {
+        self.handlers[to].as_ref().and_then(|handler| handler.entry.inputs[input].remedy)
     }
 
     /// Checks that every required input is fed and every handler with outputs is used.

@@ -158,7 +158,7 @@ impl NetworkBuilder {
 
 /// A placed row, in whole pixels. Rectangles are left, top, and the first pixels beyond right and bottom.
 #[derive(Debug, Clone, Copy)]
-struct Placed {
+struct DrawnRow {
     /// Of everything that is drawn; empty for rows that are not used.
     bounds: [i32; 4],
     /// Empty without an outline.
@@ -173,9 +173,9 @@ struct Placed {
     score: i32,
 }
 
-impl Placed {
-    const NONE: Placed =
-        Placed { bounds: [0; 4], outline: [0; 4], corner: [0; 2], strip: [0; 2], color: 0, ink: 0, score: 0 };
+impl DrawnRow {
+    const NONE: DrawnRow =
+        DrawnRow { bounds: [0; 4], outline: [0; 4], corner: [0; 2], strip: [0; 2], color: 0, ink: 0, score: 0 };
 
     fn words(self) -> [i32; PLACED] {
         let mut words = [0; PLACED];
@@ -187,10 +187,10 @@ impl Placed {
         words
     }
 
-    fn of(words: &[i32; PLACED]) -> Placed {
+    fn of(words: &[i32; PLACED]) -> DrawnRow {
         let four = |at: usize| std::array::from_fn(|i| words[at + i]);
         let two = |at: usize| [words[at], words[at + 1]];
-        Placed {
+        DrawnRow {
             bounds: four(0),
             outline: four(4),
             corner: two(8),
@@ -203,7 +203,7 @@ impl Placed {
 }
 
 impl PlaceRows {
-    fn placed(&self, row: &[f32], number: usize, strips: &[u32]) -> Placed {
+    fn placed(&self, row: &[f32], number: usize, strips: &[u32]) -> DrawnRow {
         // NaN becomes 0.
         let whole = |value: f32| (value + 0.5).floor().clamp(-30_000.0, 30_000.0) as i32;
         let (outline, score, class) = match (self.what, row) {
@@ -231,7 +231,7 @@ impl PlaceRows {
         let score = (score * 100.0 + 0.5).floor().clamp(0.0, 999.0) as i32;
         let (color, ink) =
             if outline.is_some() { (COLORS[class % COLORS.len()].cast_signed(), 0) } else { (0, 0xff_ffff) };
-        Placed { bounds, outline: outline.unwrap_or_default(), corner, strip, color, ink, score }
+        DrawnRow { bounds, outline: outline.unwrap_or_default(), corner, strip, color, ink, score }
     }
 }
 
@@ -246,7 +246,7 @@ impl Step for PlaceRows {
         let rows = found[HEADER..].chunks_exact(self.what.row());
         let (out, _) = call.integers_out(0).as_chunks_mut::<PLACED>();
         for (number, (out, row)) in out.iter_mut().zip(rows).enumerate() {
-            *out = if number < count { self.placed(row, number, strips) } else { Placed::NONE }.words();
+            *out = if number < count { self.placed(row, number, strips) } else { DrawnRow::NONE }.words();
         }
     }
 
@@ -259,7 +259,10 @@ impl Step for PlaceRows {
             fields: &[("width", self.width), ("height", self.height), ("cell", self.cell), ("labels", self.labels)],
             vectors: &[],
             wgsl: &format!(
-                "const COLORS = array<u32, 8>({colors});\nconst IS_BOXES = {};\n{}",
+                "{}const COLOR_COUNT = {}u;\nconst COLORS = array<u32, COLOR_COUNT>({colors});\nconst ROW = {}u;\nconst IS_BOXES = {};\n{}",
+                constants(),
+                COLORS.len(),
+                self.what.row(),
                 self.what == Annotation::Boxes,
                 include_str!("annotate_rows.wgsl")
             ),
@@ -267,6 +270,13 @@ impl Step for PlaceRows {
         };
         DeviceWork::one(kernel.dispatch(facts))
     }
+}
+
+/// WGSL of the numbers that both shaders share with the host.
+#[cfg(not(target_arch = "wasm32"))]
+fn constants() -> String {
+    let header = format!("const HEADER = {HEADER}u;\nconst PLACED = {PLACED}u;\n");
+    format!("{header}const OUTLINE = {OUTLINE};\nconst CORNER = {CORNER};\nconst SPACE = {SPACE};\n")
 }
 
 /// A length or a place, which is less than 2^31.
@@ -290,7 +300,7 @@ fn inked(color: u32, ink: u32, coverage: u32) -> u32 {
 
 impl Annotate {
     /// The coverage of a row's label at a place inside it.
-    fn coverage(&self, row: &Placed, [x, y]: [i32; 2], strips: &[u32]) -> u32 {
+    fn coverage(&self, row: &DrawnRow, [x, y]: [i32; 2], strips: &[u32]) -> u32 {
         let byte = |at: usize| strips[2 * self.labels + at / 4] >> (at % 4 * 8) & 255;
         let ([label, start], x) = (row.strip, x - SPACE);
         if (0..label).contains(&x) {
@@ -324,7 +334,7 @@ impl Step for Annotate {
                 }
             }
         };
-        for row in placed.as_chunks::<PLACED>().0.iter().rev().map(Placed::of) {
+        for row in placed.as_chunks::<PLACED>().0.iter().rev().map(DrawnRow::of) {
             if row.bounds == [0; 4] {
                 continue;
             }
@@ -353,6 +363,7 @@ impl Step for Annotate {
         text.write("out", "u32");
         text.params(&["pixel_count", "width", "most", "height", "cell", "labels", "characters"], 0);
         text.push(MATH);
+        text.push(&constants());
         text.push(include_str!("annotate.wgsl"));
         let words = [width * height, width, self.most, self.height, self.cell, self.labels, self.characters];
         let words = words.map(|number| number as u32);

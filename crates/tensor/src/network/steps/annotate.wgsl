@@ -1,4 +1,5 @@
 // Draws placed rows on a picture. The best row is the first one, so the first row that covers a pixel decides.
+// The host's text adds the constants PLACED, OUTLINE and SPACE before this one.
 //
 // In: pixels, placed rows, the strips of labels and characters. Out: pixels. Grid: an invocation per four pixels. A
 // workgroup first finds the rows that touch its pixels.
@@ -17,19 +18,22 @@ fn inked(color: u32, ink: u32, coverage: u32) -> u32 {
     return mixed;
 }
 
+// Vectors of a placed row.
+const VECTORS = PLACED / 4u;
+
 // The color of a placed row at a pixel, or no color.
 const NONE: u32 = 0xffffffffu;
 
 fn color_at(row: u32, at: vec2<i32>) -> u32 {
-    let outline = rows[4u * row + 1u];
-    let label = rows[4u * row + 2u];
-    let shown = rows[4u * row + 3u];
+    let outline = rows[VECTORS * row + 1u];
+    let label = rows[VECTORS * row + 2u];
+    let shown = rows[VECTORS * row + 3u];
     let color = u32(shown.x);
     let cell = i32(p.cell);
     let inside = at - label.xy;
-    if all(inside >= vec2<i32>()) && inside.x < label.z + 12 + 4 * cell && inside.y < i32(p.height) {
-        let x = inside.x - 4;
-        let beyond = x - label.z - 4;
+    if all(inside >= vec2<i32>()) && inside.x < label.z + 3 * SPACE + 4 * cell && inside.y < i32(p.height) {
+        let x = inside.x - SPACE;
+        let beyond = x - label.z - SPACE;
         var coverage = 0u;
         if x >= 0 && x < label.z {
             coverage = byte_at(u32(label.w + inside.y * label.z + x));
@@ -46,9 +50,8 @@ fn color_at(row: u32, at: vec2<i32>) -> u32 {
         }
         return inked(color, u32(shown.y), coverage);
     }
-    if all(at >= outline.xy) && all(at < outline.zw) && (any(at < outline.xy + 2) || any(at >= outline.zw - 2)) {
-        return color;
-    }
+    let is_inside = all(at >= outline.xy) && all(at < outline.zw);
+    if is_inside && (any(at < outline.xy + OUTLINE) || any(at >= outline.zw - OUTLINE)) { return color; }
     return NONE;
 }
 
@@ -84,14 +87,14 @@ fn main(
     for (var block = 0u; block < p.most; block += 64u) {
         if lane < 2u { atomicStore(&near[lane], 0u); }
         workgroupBarrier();
-        if block + lane < p.most && touches(rows[4u * (block + lane)], all_of_group) {
+        if block + lane < p.most && touches(rows[VECTORS * (block + lane)], all_of_group) {
             atomicOr(&near[lane / 32u], 1u << (lane % 32u));
         }
         workgroupBarrier();
         for (var half = 0u; half < 2u; half++) {
             for (var bits = atomicLoad(&near[half]); bits != 0u; bits &= bits - 1u) {
                 let row = block + 32u * half + firstTrailingBit(bits);
-                if !touches(rows[4u * row], own) { continue; }
+                if !touches(rows[VECTORS * row], own) { continue; }
                 for (var k = 0u; k < 4u; k++) {
                     let y = quotient(first + k, p.width);
                     let at = vec2<i32>(i32(first + k - y * p.width), i32(y));

@@ -1,4 +1,5 @@
-// Places the rows of what was found: each word of each placed row.
+// Places the rows of what was found: each word of each placed row. The host's text adds the constants HEADER, ROW, PLACED,
+// CORNER, SPACE, COLOR_COUNT, COLORS and IS_BOXES before this one.
 //
 // In: what was found, the strips of labels and characters. Out: placed rows. Grid: an invocation per word.
 
@@ -13,10 +14,10 @@ fn whole(at: u32) -> i32 {
 }
 
 fn element(i: u32) -> u32 {
-    let number = i / 16u;
-    let word = i % 16u;
+    let number = i / PLACED;
+    let word = i % PLACED;
     if number >= u32(clamp(number_at(1u), 0.0, 1e9)) { return 0u; }
-    let first = 2u + number * select(2u, 6u, IS_BOXES);
+    let first = HEADER + number * ROW;
     let kind = u32(clamp(number_at(first + select(0u, 5u, IS_BOXES)), 0.0, 1e9));
     var start = 0u;
     var label = 0u;
@@ -24,10 +25,10 @@ fn element(i: u32) -> u32 {
         start = strips[2u * kind];
         label = strips[2u * kind + 1u];
     }
-    let size = vec2<i32>(i32(label) + 12 + 4 * i32(p.cell), i32(p.height));
+    let size = vec2<i32>(i32(label) + 3 * SPACE + 4 * i32(p.cell), i32(p.height));
     var low = vec2<i32>();
     var high = vec2<i32>();
-    var corner = vec2<i32>(8, 8 + i32(number * p.height));
+    var corner = vec2<i32>(CORNER, CORNER + i32(number * p.height));
     var bounds = vec4<i32>(corner, corner + size);
     if IS_BOXES {
         low = vec2<i32>(whole(first), whole(first + 1u));
@@ -42,6 +43,6 @@ fn element(i: u32) -> u32 {
         default: {}
     }
     let score = u32(clamp(floor(number_at(first + select(1u, 4u, IS_BOXES)) * 100.0 + 0.5), 0.0, 999.0));
-    let color = select(0u, COLORS[kind % 8u], IS_BOXES);
+    let color = select(0u, COLORS[kind % COLOR_COUNT], IS_BOXES);
     return vec4<u32>(color, select(0xffffffu, 0u, IS_BOXES), score, 0u)[word % 4u];
 }

@@ -25,8 +25,18 @@ const OP: &str = "arg";
 pub(super) struct Ranking {
     pub(super) kind: WordKind,
     pub(super) largest: bool,
-    /// NaN comes before every number, also if small numbers come first. Otherwise NaN counts as the largest number.
-    pub(super) nan_first: bool,
+    pub(super) nan: NanRank,
+}
+
+/// The rank of NaN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NanRank {
+    /// Before every number, also if small numbers come first.
+    First,
+    /// As the largest number.
+    Largest,
+    /// After every number.
+    Last,
 }
 
 impl Ranking {
@@ -42,7 +52,12 @@ impl Ranking {
             WordKind::F32 if word == SIGN || word & SIGN == 0 => word | SIGN,
             WordKind::F32 => !word,
         };
-        if self.largest || (is_nan && self.nan_first) { rising } else { !rising }
+        match self.nan {
+            NanRank::First if is_nan => u32::MAX,
+            NanRank::Last if is_nan => 0,
+            _ if self.largest => rising,
+            _ => !rising,
+        }
     }
 
     /// WGSL of [`Ranking::key`].
@@ -52,7 +67,11 @@ impl Ranking {
         match self.kind {
             WordKind::I32 => format!("fn key(word: u32) -> u32 {{ return {}; }}\n", turn("word ^ 0x80000000u")),
             WordKind::F32 => {
-                let nan = if self.nan_first { "0xffffffffu".to_owned() } else { turn("0xffffffffu") };
+                let nan = match self.nan {
+                    NanRank::First => "0xffffffffu".to_owned(),
+                    NanRank::Largest => turn("0xffffffffu"),
+                    NanRank::Last => "0u".to_owned(),
+                };
                 format!(
                     "fn key(word: u32) -> u32 {{
     if (word & 0x7fffffffu) > 0x7f800000u {{ return {nan}; }}
@@ -69,7 +88,7 @@ impl Ranking {
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn name(self) -> String {
         let kind = self.kind.dtype();
-        format!("{kind} {} {}", if self.largest { "largest" } else { "smallest" }, self.nan_first)
+        format!("{kind} {} nan {:?}", if self.largest { "largest" } else { "smallest" }, self.nan)
     }
 }
 
@@ -98,7 +117,7 @@ impl NetworkBuilder {
         if own[axis] == 0 && !lengths.contains(&0) {
             return Err(TensorError::Mismatch { op: OP, problem: format!("axis {axis} is empty") });
         }
-        let ranking = Ranking { kind: self.kind(x), largest, nan_first: true };
+        let ranking = Ranking { kind: self.kind(x), largest, nan: NanRank::First };
         let along = self.along_axis(x, axis)?;
         let step = Arg { around: along.around, ranking, last };
         let new = NewValue { kind: WordKind::I32, lengths: &lengths, order: along.order };

@@ -88,7 +88,9 @@ impl NetworkBuilder {
         let outputs = self.lengths(weights).get(1).copied().unwrap_or_default() * groups;
         let x_lengths = self.lengths(x);
         let axes = x_lengths.len().saturating_sub(2);
+        let has_gaps = (0..3).any(|axis| window.kernel[axis] > 1 && window.dilation[axis] != 1);
         let is_tiled = window.kernel == window.stride
+            && !has_gaps
             && window.pad == [0; 3]
             && window.output == std::array::from_fn(|axis| window.input[axis] * window.stride[axis]);
         if is_tiled && groups == 1 && outputs <= MOST_TILED_OUTPUTS && (1..=3).contains(&axes) {
@@ -381,6 +383,21 @@ mod tests {
     use super::super::tests::trial::{Given, both, close, noise};
     use super::*;
     use crate::ops::program::Unary;
+
+    #[test]
+    fn transposed_convolutions_with_gaps_between_taps_leave_positions_empty() {
+        let window = Window {
+            input: [1, 1, 3],
+            output: [1, 1, 6],
+            kernel: [1, 1, 2],
+            stride: [1, 1, 2],
+            dilation: [1, 1, 2],
+            pad: [0; 3],
+        };
+        let given = [Given::Floats(&[1.0, 10.0, 100.0], &[1, 1, 3]), Given::Floats(&[1.0, 2.0], &[1, 1, 2])];
+        let made = both(&given, |net, ids| Ok(vec![net.transposed_convolution(ids[0], ids[1], None, window, 1)?]));
+        close(&made[0], &[1.0, 0.0, 12.0, 0.0, 120.0, 0.0], "dilation 2 and stride 2");
+    }
 
     #[test]
     fn transposed_convolutions_of_windows_that_do_not_overlap_fill_every_position() {

@@ -62,12 +62,8 @@ impl NetworkBuilder {
             let problem = format!("a mask [{height}, {width}] of {}", self.kind(mask).dtype());
             return Err(TensorError::Mismatch { op: OP, problem });
         }
-        let taps: Vec<u32> = fitted
-            .iter()
-            .zip([width, height])
-            .flat_map(|(axis, length)| axis.of_length(length).to_picture())
-            .flatten()
-            .collect();
+        let taps: Vec<u32> =
+            fitted.iter().zip([width, height]).flat_map(|(axis, length)| axis.to_picture(length)).flatten().collect();
         let taps = self.integers(bytemuck::cast_vec(taps), &[2 * (size[0] + size[1])])?;
         let memories = [self.straight(pixels)?, self.straight(mask)?, self.straight(taps)?];
         let step = Mask { size, width, threshold, show };
@@ -86,8 +82,10 @@ impl Mask {
             } else {
                 let (at, across) = (*at as usize, f32::from_bits(*across));
                 let next = at + usize::from(across > 0.0);
-                let [top, bottom] = lines.map(|line| line[at] + (line[next] - line[at]) * across);
-                self.level(top + (bottom - top) * share)
+                // Without a share nothing is added: the difference of two infinite values is not 0.
+                let mixed = |one: f32, two: f32, share: f32| if share > 0.0 { one + (two - one) * share } else { one };
+                let [top, bottom] = lines.map(|line| mixed(line[at], line[next], across));
+                self.level(mixed(top, bottom, share))
             };
             *out = self.put(*pixel, level);
         }
@@ -199,13 +197,38 @@ fn element(i: u32) -> u32 {{
 mod tests {
     use super::super::tests::trial::{Given, both, noise};
     use super::*;
-    use crate::network::Fit;
+    use crate::network::{Fit, Span};
+
+    #[test]
+    fn infinite_values_reach_no_pixels_that_have_no_share_of_them() {
+        let fitted = Fit::Stretch.axes([2, 2], [2, 2]);
+        let pixels = Given::Integers(&[0; 4], &[2, 2]);
+        let inf = f32::INFINITY;
+        for (values, wanted) in [
+            ([inf, inf, 0.0, 1.0], [255, 255, 0, 255]),
+            ([1.0, -inf, inf, -inf], [255, 0, 255, 0]),
+            ([-inf, inf, -inf, 0.0], [0, 255, 0, 0]),
+        ] {
+            for threshold in [None, Some(0.5)] {
+                let made = both(&[pixels, Given::Floats(&values, &[2, 2])], |net, ids| {
+                    Ok(vec![net.masked(ids[0], ids[1], fitted, threshold, MaskShow::Alpha)?])
+                });
+                for (side, words) in ["host", "device"].into_iter().zip(made[0].sides()) {
+                    let levels: Vec<u32> = words.iter().map(|word| word >> 24).collect();
+                    assert_eq!(levels, wanted, "{side}: {values:?} {threshold:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn masks_are_stretched_over_the_part_that_was_seen() {
         for (picture, network, of_mask, fit) in [
             ([21, 13], [8, 8], [8, 8], Fit::Stretch),
             ([21, 13], [8, 8], [4, 4], Fit::Letterbox),
+            ([64, 36], [64, 64], [4, 4], Fit::Letterbox),
+            ([36, 64], [48, 32], [7, 5], Fit::Letterbox),
+            ([100, 9], [40, 40], [10, 10], Fit::Letterbox),
             ([21, 13], [8, 8], [8, 8], Fit::Crop),
             ([5, 9], [16, 8], [16, 8], Fit::Letterbox),
             ([1, 1], [3, 3], [3, 3], Fit::Stretch),
@@ -240,11 +263,15 @@ mod tests {
                         };
                         assert_eq!(kept, own, "{side} {x} {y}");
                         assert!(!unseen || level == 0, "{side} {x} {y}: {level}");
-                        if let (Some(u), Some(v), None, Fit::Stretch | Fit::Crop) =
-                            (seen(0, x), seen(1, y), threshold, fit)
-                        {
-                            let clamped = |at: f64, length: usize| at.clamp(0.0, (length - 1) as f64);
-                            let (u, v) = (clamped(u, of_mask[0]), clamped(v, of_mask[1]));
+                        if let (Some(u), Some(v), None) = (seen(0, x), seen(1, y), threshold) {
+                            // Within the positions that the picture touches.
+                            let clamped = |at: f64, axis: usize| {
+                                let per = of_mask[axis] as f64 / network[axis] as f64;
+                                let Span { start, length } = axes[axis].place;
+                                let (first, end) = (start as f64 * per, (start + length) as f64 * per);
+                                at.clamp(first.floor(), end.ceil() - 1.0)
+                            };
+                            let (u, v) = (clamped(u, 0), clamped(v, 1));
                             let value = |x: usize, y: usize| {
                                 f64::from(values[y.min(of_mask[1] - 1) * of_mask[0] + x.min(of_mask[0] - 1)])
                             };

@@ -17,7 +17,7 @@ use crate::network::value::{Lengths, MemoryId, ValueId};
 use crate::ops::device::{KernelText, Launch, MATH, MOST_ROUNDS};
 use crate::ops::error::TensorError;
 
-use super::arg::Ranking;
+use super::arg::{NanRank, Ranking};
 
 const OP: &str = "non max suppression";
 
@@ -197,7 +197,7 @@ impl Step for Suppress {
 
     fn host(&self, call: HostCall<'_, '_>) {
         let (boxes, scores) = (call.floats(0), call.floats(1));
-        let ranking = Ranking { kind: WordKind::F32, largest: true, nan_first: false };
+        let ranking = Ranking { kind: WordKind::F32, largest: true, nan: NanRank::Largest };
         let [rows, used] = call.outputs else { unreachable!("rows and their number") };
         let kinds = call.inputs.get(2);
         let are_alike = |one: u32, other: u32| kinds.is_none_or(|kinds| kinds[one as usize] == kinds[other as usize]);
@@ -277,7 +277,7 @@ impl Suppress {
     /// The dispatch that selects `picks` more boxes of each batch and class, after `first` boxes.
     fn select(&self, first: usize, picks: usize, facts: &DeviceFacts) -> Dispatch {
         let groups = self.batches * self.classes;
-        let ranking = Ranking { kind: WordKind::F32, largest: true, nan_first: false };
+        let ranking = Ranking { kind: WordKind::F32, largest: true, nan: NanRank::Largest };
         let mut text = KernelText::new();
         text.read("boxes_of", "vec4<f32>");
         text.read("scores", "u32");

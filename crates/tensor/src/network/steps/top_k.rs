@@ -3,7 +3,7 @@
 //! The device sorts blocks of each row by counting, for each value, the values of the block that come before it. If a row
 //! has several blocks, it then finds the place of each candidate by binary search in the sorted blocks.
 //!
-//! Invariants: among equal values the lower position comes first. NaN counts as the largest number.
+//! Invariant: among equal values, also among NaN, the lower position comes first.
 
 use crate::network::NetworkBuilder;
 use crate::network::builder::NewValue;
@@ -16,7 +16,7 @@ use crate::ops::device::{KernelText, Launch, MATH, MOST_ROUNDS};
 use crate::ops::error::TensorError;
 use crate::ops::shape::Around;
 
-use super::arg::Ranking;
+use super::arg::{NanRank, Ranking};
 use super::by_word::with_length;
 
 const OP: &str = "top k";
@@ -37,13 +37,31 @@ struct TopK {
 }
 
 impl NetworkBuilder {
-    /// The `k` largest or smallest values along an axis, best first, and their positions as i32.
+    /// The `k` largest or smallest values along an axis, best first, and their positions as i32. NaN counts as the largest
+    /// number.
     pub fn top_k(
         &mut self,
         x: ValueId,
         axis: usize,
         k: usize,
         largest: bool,
+    ) -> Result<(ValueId, ValueId), TensorError> {
+        let ranking = Ranking { kind: self.kind(x), largest, nan: NanRank::Largest };
+        self.ranked(x, axis, k, ranking)
+    }
+
+    /// Like [`top_k`](Self::top_k) for the largest values, with NaN after every number.
+    pub fn top_numbers(&mut self, x: ValueId, axis: usize, k: usize) -> Result<(ValueId, ValueId), TensorError> {
+        let ranking = Ranking { kind: self.kind(x), largest: true, nan: NanRank::Last };
+        self.ranked(x, axis, k, ranking)
+    }
+
+    fn ranked(
+        &mut self,
+        x: ValueId,
+        axis: usize,
+        k: usize,
+        ranking: Ranking,
     ) -> Result<(ValueId, ValueId), TensorError> {
         self.has_axis(OP, x, axis)?;
         let length = self.lengths(x)[axis];
@@ -56,10 +74,10 @@ impl NetworkBuilder {
             let problem = format!("an axis of {length} values; a device sorts at most {MOST_LENGTH}");
             return Err(TensorError::NotSupported { op: OP, problem });
         }
-        let kind = self.kind(x);
+        let kind = ranking.kind;
         let lengths = with_length(self.lengths(x), axis, k);
         let along = self.along_axis(x, axis)?;
-        let step = TopK { around: along.around, k, ranking: Ranking { kind, largest, nan_first: false } };
+        let step = TopK { around: along.around, k, ranking };
         let new = |kind| NewValue { kind, lengths: &lengths, order: along.order.clone() };
         let made = self.add(step, &[along.memory], vec![new(kind), new(WordKind::I32)])?;
         Ok((made[0], made[1]))
@@ -295,6 +313,21 @@ mod tests {
                     });
                 }
             }
+        }
+    }
+
+    #[test]
+    fn nan_comes_first_as_the_largest_number_or_after_every_number() {
+        let nan = f32::NAN;
+        // A row of one block, and one of several.
+        for length in [6, 2_500] {
+            let mut x = vec![f32::NEG_INFINITY; length];
+            (x[1], x[2], x[4], x[5]) = (nan, 3.0, -nan, 7.0);
+            let given = [Words::floats(&x, &[length])];
+            let places = |of: [i32; 5]| Words::integers(&of, &[5]);
+            check(&given, true, &[places([1, 4, 5, 2, 0])], &|net, x| vec![net.top_k(x[0], 0, 5, true).unwrap().1]);
+            let last = if length == 6 { [5, 2, 0, 3, 1] } else { [5, 2, 0, 3, 6] };
+            check(&given, true, &[places(last)], &|net, x| vec![net.top_numbers(x[0], 0, 5).unwrap().1]);
         }
     }
 

@@ -19,6 +19,9 @@ use super::by_word::WordKernel;
 
 const OP: &str = "mask";
 
+/// Pixels that are computed together on the host.
+const AT_ONCE: usize = 64;
+
 /// Where a mask goes in a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MaskShow {
@@ -72,22 +75,34 @@ impl NetworkBuilder {
 }
 
 impl Mask {
-    /// A line of pixels from two lines of the mask.
+    /// A line of pixels from two lines of the mask. Values are collected before they are mixed, because loops with loads
+    /// from anywhere are not vectorised.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "vectorised! compiles it for each vector level")]
     fn line(&self, lines: [&[f32]; 2], share: f32, columns: &[[u32; 2]], pixels: &[u32], out: &mut [u32]) {
-        for ((out, pixel), [at, across]) in out.iter_mut().zip(pixels).zip(columns) {
-            let level = if *at == OUTSIDE {
-                0
-            } else {
-                let (at, across) = (*at as usize, f32::from_bits(*across));
-                let next = at + usize::from(across > 0.0);
-                // Without a share nothing is added: the difference of two infinite values is not 0.
-                let mixed = |one: f32, two: f32, share: f32| if share > 0.0 { one + (two - one) * share } else { one };
-                let [top, bottom] = lines.map(|line| mixed(line[at], line[next], across));
-                self.level(mixed(top, bottom, share))
-            };
-            *out = self.put(*pixel, level);
+        let chunks = out.chunks_mut(AT_ONCE).zip(pixels.chunks(AT_ONCE)).zip(columns.chunks(AT_ONCE));
+        let (mut taps, mut shares) = ([[0.0; AT_ONCE]; 4], [0.0; AT_ONCE]);
+        for ((out, pixels), columns) in chunks {
+            for (i, [at, across]) in columns.iter().enumerate() {
+                shares[i] = f32::from_bits(*across);
+                let (at, next) = (*at as usize, *at as usize + usize::from(shares[i] > 0.0));
+                // What is outside becomes 0, as NaN does.
+                let from = |line: usize, at: usize| lines[line].get(at).copied().unwrap_or(f32::NAN);
+                (taps[0][i], taps[1][i]) = (from(0, at), from(0, next));
+                (taps[2][i], taps[3][i]) = (from(1, at), from(1, next));
+            }
+            // Without a share nothing is added: the difference of two infinite values is not 0.
+            let mixed = |one: f32, two: f32, share: f32| if share > 0.0 { one + (two - one) * share } else { one };
+            let levels: [u32; AT_ONCE] = std::array::from_fn(
+                #[inline(always)]
+                |i| {
+                    let [top, bottom] = [0, 2].map(|line| mixed(taps[line][i], taps[line + 1][i], shares[i]));
+                    self.level(mixed(top, bottom, share))
+                },
+            );
+            for ((out, pixel), level) in out.iter_mut().zip(pixels).zip(levels) {
+                *out = self.put(*pixel, level);
+            }
         }
     }
 
@@ -96,8 +111,12 @@ impl Mask {
     fn level(&self, value: f32) -> u32 {
         match self.threshold {
             Some(threshold) => 255 * u32::from(value > threshold),
-            // NaN becomes 0.
-            None => (value * 255.0 + 0.5).clamp(0.0, 255.0) as u32,
+            None => {
+                let level = value * 255.0 + 0.5;
+                // NaN becomes 0. Signed, because compilers convert such floats in vectors.
+                let level = if level > 0.0 { level.min(255.0) } else { 0.0 };
+                (level as i32).cast_unsigned()
+            }
         }
     }
 

@@ -29,6 +29,9 @@ const BESIDE: u32 = 114;
 
 const ONE: u32 = 1 << FRACTION_BITS;
 
+/// Positions that are computed together on the host.
+const AT_ONCE: usize = 64;
+
 /// How a picture becomes the values of a network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PictureSpec {
@@ -94,25 +97,48 @@ impl NetworkBuilder {
 }
 
 impl Picture {
-    /// A line of values from two lines of pixels, of which the second one has this share.
+    /// A line of values from two lines of pixels, of which the second one has this share. Pixels are collected before
+    /// they are mixed, because loops with loads from anywhere are not vectorised.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "vectorised! compiles it for each vector level")]
     fn line(&self, lines: [&[u32]; 2], share: u32, columns: &[u32], out: &mut [f32]) {
-        for (out, place) in out.chunks_exact_mut(self.spec.channels.len()).zip(columns) {
-            let levels = if *place == OUTSIDE {
-                [BESIDE; 4]
-            } else {
-                let (at, along) = ((place >> FRACTION_BITS) as usize, place & (ONE - 1));
-                let next = at + usize::from(along > 0);
-                let [top, bottom] = lines.map(|line| {
-                    let (one, two) = (line[at].to_le_bytes(), line[next].to_le_bytes());
-                    let mixed = |c: usize| (u32::from(one[c]) * (ONE - along) + u32::from(two[c]) * along + 16) >> 5;
-                    std::array::from_fn::<u32, 4, _>(mixed)
-                });
-                let level = |c: usize| (top[c] * (ONE - share) + bottom[c] * share + (1 << 18)) >> 19;
-                with_gray(std::array::from_fn(level))
+        let count = self.spec.channels.len();
+        let (mut words, mut shares) = ([[0; AT_ONCE]; 4], [0; AT_ONCE]);
+        for (out, columns) in out.chunks_mut(AT_ONCE * count).zip(columns.chunks(AT_ONCE)) {
+            for (i, place) in columns.iter().enumerate() {
+                shares[i] = place & (ONE - 1);
+                let at = (place >> FRACTION_BITS) as usize;
+                let next = at + usize::from(shares[i] > 0);
+                let from = |line: usize, at: usize| lines[line].get(at).copied().unwrap_or_default();
+                (words[0][i], words[1][i]) = (from(0, at), from(0, next));
+                (words[2][i], words[3][i]) = (from(1, at), from(1, next));
+            }
+            let level = |color: u32| -> [u32; AT_ONCE] {
+                std::array::from_fn(
+                    #[inline(always)]
+                    |i| {
+                        let [a, b, c, d] = [0, 1, 2, 3].map(|tap: usize| words[tap][i] >> (8 * color) & 255);
+                        let mixed = |one: u32, two: u32| (one * (ONE - shares[i]) + two * shares[i] + 16) >> 5;
+                        (mixed(a, b) * (ONE - share) + mixed(c, d) * share + (1 << 18)) >> 19
+                    },
+                )
             };
-            self.values(levels, out);
+            let gray = |red: u32, green: u32, blue: u32| (9798 * red + 19235 * green + 3735 * blue + 16384) >> 15;
+            for (to, channel) in self.spec.channels.iter().enumerate() {
+                let levels = if channel.from == PictureLevel::Gray {
+                    let [red, green, blue] = [0, 1, 2].map(level);
+                    std::array::from_fn(|i| gray(red[i], green[i], blue[i]))
+                } else {
+                    level(channel.from as u32)
+                };
+                let values = levels.map(|level| level as f32 * channel.factor + channel.offset);
+                for (out, value) in out[to..].iter_mut().step_by(count).zip(values) {
+                    *out = value;
+                }
+            }
+        }
+        for (out, _) in out.chunks_exact_mut(count).zip(columns).filter(|(_, place)| **place == OUTSIDE) {
+            self.values([BESIDE; 4], out);
         }
     }
 
@@ -123,13 +149,6 @@ impl Picture {
             *out = levels[channel.from as usize] as f32 * channel.factor + channel.offset;
         }
     }
-}
-
-/// Levels with gray in the place of alpha.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "part of a loop that is compiled for each vector level")]
-fn with_gray([red, green, blue, _]: [u32; 4]) -> [u32; 4] {
-    [red, green, blue, (9798 * red + 19235 * green + 3735 * blue + 16384) >> 15]
 }
 
 impl Step for Picture {

@@ -22,6 +22,8 @@ use vramp_kernels::stored::{Way, of};
 use vramp_plan::catalog::TransferDirection;
 use vramp_plan::{Format, Siting, Size, Space};
 
+use crate::twins::variant_for;
+
 /// No wait takes this long unless the device hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -45,7 +47,7 @@ impl Bench {
         let (source, output) = (lend(made.frame.len() as u64), lend(made.into.frame_bytes(made.size)));
         recording.upload(&source, made.frame.clone()).expect("it fits");
         recording.upload(&output, vec![0x5A; made.into.frame_bytes(made.size) as usize]).expect("it fits");
-        let shaders = made.recipe().shaders("format");
+        let shaders = made.recipe().shaders_as("format", variant_for(made.size));
         assert_eq!(shaders.len(), 1, "one dispatch for any pair");
         let kernel = self.device.prepare(&shaders[0]).unwrap_or_else(|e| panic!("{e}\n{}", shaders[0].wgsl));
         let elements = of(made.into).map_or(made.size.pixels(), |stored| stored.blocks(made.size));

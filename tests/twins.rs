@@ -12,7 +12,7 @@ use vramp_kernels::head::{self, Head, boxblur, load_here::LOAD, luma};
 use vramp_kernels::sample::{Chance, KernelSample};
 use vramp_kernels::{FrameParams, KernelFrame, Picture, Pixel, PixelFn, Recipe, RowScratch, pixel};
 use vramp_plan::catalog::IntermediateExtent;
-use vramp_plan::{Binding, Size};
+use vramp_plan::{Binding, Size, Variant};
 
 /// No wait takes this long unless the device hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -101,6 +101,11 @@ struct Rig {
     owner: Arc<str>,
 }
 
+/// Both forms of kernels, by size, so that each kernel is tested in both.
+pub(crate) fn variant_for(size: Size) -> Variant {
+    Variant { wide: (size.width ^ size.height) & 2 == 0, ..Variant::default() }
+}
+
 impl Rig {
     fn open(limits: LimitSet) -> Rig {
         let device = Device::choose().limits(limits).open().unwrap_or_else(|e| panic!("needs an adapter: {e}"));
@@ -125,7 +130,7 @@ impl Rig {
         let output = lend(case.size.pixels() * 4);
         let over = case.recipe.head.first.map(|first| first.over.size(case.source_size, case.size));
         let kept = lend(over.map_or(16, |over| over.pixels() * IntermediateExtent::ELEMENT_BYTES));
-        let shaders = case.recipe.shaders("twin");
+        let shaders = case.recipe.shaders_as("twin", variant_for(case.size));
         let before_head = case.recipe.before.iter().filter(|f| f.extra_input()).count();
         for (pass, shader) in shaders.iter().enumerate() {
             let kernel = self.device.prepare(shader).unwrap_or_else(|e| panic!("{e}\n{}", shader.wgsl));

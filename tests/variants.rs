@@ -58,8 +58,8 @@ fn every_variant_makes_the_pixels_of_the_cpu_at_every_size() {
     let registry = registry(&caught);
     let mut profile = Profile::shipped("software").unwrap();
     let most = device.limits().invocations_per_workgroup;
-    let odd = [(1, 1), (3, 5), (7, 16)]
-        .map(|(workgroup, pixels_per_invocation)| Variant { workgroup, pixels_per_invocation });
+    let odd = [(1, 1, false), (3, 5, true), (7, 16, false), (64, 4, true), (2, 1, true)]
+        .map(|(workgroup, pixels_per_invocation, wide)| Variant { workgroup, pixels_per_invocation, wide });
     let variants: Vec<Variant> = vramp::calibrate::variants(most).chain(odd).collect();
     assert!(variants.len() > 4);
     for chain in CHAINS {
@@ -94,7 +94,7 @@ fn a_workgroup_that_is_too_large_for_the_device_is_the_usual_one() {
     let registry = registry(&caught);
     let mut profile = Profile::shipped("software").unwrap();
     let workgroup = device.limits().invocations_per_workgroup + 1;
-    profile.gpu.as_mut().unwrap().variants = Variants::all(Variant { workgroup, pixels_per_invocation: 4 });
+    profile.gpu.as_mut().unwrap().variants = Variants::all(Variant { workgroup, ..Variant::default() });
     let spec = vramp::read("pattern kind=bars size=16x8 frames=1 ! catch", registry.catalog()).unwrap();
     let graph = registry.check(&spec).unwrap();
     let mut pipeline = Pipeline::from_graph(graph.clone())

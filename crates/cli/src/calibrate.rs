@@ -130,7 +130,8 @@ fn figures(profile: &Profile) -> String {
             [("pixel", gpu.variants.pixel), ("sample", gpu.variants.sample), ("tap", gpu.variants.tap)]
         {
             let (workgroup, pixels) = (variant.workgroup, variant.pixels_per_invocation);
-            let _ = writeln!(out, "{:44} {workgroup:>8} x {pixels} pixels", format!("gpu.variants.{what}"));
+            let wide = if variant.wide { ", wide" } else { "" };
+            let _ = writeln!(out, "{:44} {workgroup:>8} x {pixels} pixels{wide}", format!("gpu.variants.{what}"));
         }
     }
     out

@@ -21,7 +21,7 @@ pub struct PixelFn {
     /// The name of the WGSL function, and of its `.rs` and `.wgsl` files.
     pub name: &'static str,
     /// WGSL that defines `fn NAME(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32>`. The function may call `word(k +
-    /// i)` and `int(k + i)` for its parameters, `frame_size()`, `side(i)` for word i of its extra input, and `small(i)`
+    /// i)` and `int(k + i)` for its parameters, `frame_size()`, `side(at)` for the word of its extra input at the same position, and `small(i)`
     /// for word i of its small data.
     pub wgsl: &'static str,
     /// Number of parameter words.

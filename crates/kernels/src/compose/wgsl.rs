@@ -17,12 +17,14 @@
 //! even if the ranges do not overlap.
 
 use std::fmt::Write as _;
+use std::ptr;
 
 use vramp_plan::catalog::IntermediateExtent;
 use vramp_plan::{Binding, Shader, Variant};
 
 use crate::function::Function;
 use crate::head::First;
+use crate::head::load_here::LOAD;
 use crate::stored::{StoredFormat, way};
 
 use super::{ParamLayout, ParamPart, Recipe};
@@ -39,12 +41,35 @@ fn pack_pixel(c: vec4<i32>) -> u32 {
     let u = vec4<u32>(c);
     return u.x | (u.y << 8u) | (u.z << 16u) | (u.w << 24u);
 }
+fn flat_place(at: vec2<i32>, width: i32) -> u32 { return product(u32(at.y), u32(width)) + u32(at.x); }
 ";
+
+/// `product` multiplies two numbers below 2^24. GPUs multiply such numbers four times as fast if the compiler can prove
+/// that they are small; the masks prove it, and usually cost nothing. A software driver executes the masks, so its
+/// variants have none.
+///
+/// A factor between -2^23 and 2^23 is multiplied as `biased(factor)`, and `bias_of` the sum of the numbers that it and
+/// its neighbours were multiplied by is subtracted from the sum of the products. Sums wrap around.
+const WIDE_PRODUCT: &str = "\
+fn product(a: u32, b: u32) -> u32 { return (a & 0xffffffu) * (b & 0xffffffu); }
+fn biased(factor: i32) -> u32 { return u32(factor) + 0x800000u; }
+fn bias_of(sum: u32) -> u32 { return sum << 23u; }
+";
+const PLAIN_PRODUCT: &str = "\
+fn product(a: u32, b: u32) -> u32 { return a * b; }
+fn biased(factor: i32) -> u32 { return u32(factor); }
+fn bias_of(sum: u32) -> u32 { return 0u; }
+";
+
+/// The prelude of a variant.
+fn prelude(variant: Variant) -> String {
+    format!("{}{PRELUDE}", if variant.wide { WIDE_PRODUCT } else { PLAIN_PRODUCT })
+}
 
 /// Functions that a format's WGSL needs to read the source.
 const STORED_LOAD: &str = "\
 fn stored_word(k: u32, plane: u32, column: i32, row: i32) -> u32 {
-    return source[word(k + 7u + plane) + u32(row) * word(k + 10u + plane) + u32(column)];
+    return source[word(k + 7u + plane) + product(u32(row), word(k + 10u + plane)) + u32(column)];
 }
 fn stored_level(k: u32, plane: u32, at: vec2<i32>) -> i32 {
     return i32((stored_word(k, plane, at.x >> 2u, at.y) >> u32(8 * (at.x & 3))) & 255u);
@@ -56,7 +81,7 @@ const STORED_STORE: &str = "\
 fn put(k: u32, plane: u32, column: i32, row: i32, w: u32) {
     let words = word(k + 14u + plane);
     if (u32(column) < words) {
-        output[word(k + 11u + plane) + u32(row) * words + u32(column)] = w;
+        output[word(k + 11u + plane) + product(u32(row), words) + u32(column)] = w;
     }
 }
 ";
@@ -88,7 +113,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 ";
 
 const ENTRY: &str = "\
-fn pixel(p: u32, at: vec2<i32>) {
+fn pixel(p: u32, at: vec2<i32>) -> RESULT {
 BODY}
 fn next_to(at: vec2<i32>, width: i32) -> vec2<i32> {
     return select(vec2<i32>(at.x + 1, at.y), vec2<i32>(0, at.y + 1), at.x + 1 == width);
@@ -103,6 +128,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     // lane after another.
     let at0 = vec2<i32>(i32(first % u32(size.x)), i32(first / u32(size.x)));
 EACH}
+";
+
+/// The rest of a frame whose pixels do not fill an invocation.
+const TAIL: &str = "\
+        return;
+    }
+    var at = at0;
+    for (var p = first; p < count; p++) {
+        output[p] = pixel(p, at);
+        at = next_to(at, size.x);
+    }
 ";
 
 pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shader> {
@@ -233,7 +269,7 @@ impl WgslText {
         let entry = entry.replace("WORKGROUP", &variant.workgroup.to_string());
         let entry = entry.replace("STORE", &format!("{}_store", stored.format));
         let entry = entry.replace("START", &part.start.to_string());
-        let wgsl = format!("{}{PRELUDE}{}{made}{entry}", self.declared, self.parts);
+        let wgsl = format!("{}{}{}{made}{entry}", self.declared, prelude(variant), self.parts);
         Shader { name: name.to_owned(), wgsl, bindings: self.bindings, per_workgroup: variant.workgroup }
     }
 }
@@ -267,7 +303,12 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         functions.chain(after.iter().zip(&layout.after).enumerate().map(|(i, (f, at))| (later + i, f, *at))).collect();
     for (index, _, _) in functions.iter().filter(|(_, f, _)| f.extra_input()) {
         text.bind(Binding::Read, &format!("side_words_{index}"), "array<u32>");
-        let _ = writeln!(text.parts, "fn side_{index}(i: u32) -> u32 {{ return side_words_{index}[i]; }}");
+        let place = match *index <= before.len() {
+            true => "flat_place(at, source_size().x)",
+            false if stores.is_some() => "flat_place(at, frame_size().x)",
+            false => "here",
+        };
+        let _ = writeln!(text.parts, "fn side_{index}(at: vec2<i32>) -> u32 {{ return side_words_{index}[{place}]; }}");
     }
     if head.small || functions.iter().any(|(_, f, _)| f.small()) {
         text.bind(Binding::Read, "small_words", "array<u32>");
@@ -288,7 +329,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     }
     if let WgslPass::Second(First { over, .. }) = pass {
         let kept = "fn kept(at: vec2<i32>) -> vec4<u32> {
-    let w = kept_words[u32(at.y) * u32(SIZE.x) + u32(at.x)];
+    let w = kept_words[flat_place(at, SIZE.x)];
     return vec4<u32>(w.x & 65535u, w.x >> 16u, w.y & 65535u, w.y >> 16u);
 }
 ";
@@ -297,7 +338,7 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     if head.source && pass.reads_source() {
         let pixel = match recipe.from.zip(layout.from) {
             Some((stored, part)) => format!("{}_load(at, {}u)", stored.format, part.start),
-            None => "unpack_pixel(source[u32(at.y) * u32(source_size().x) + u32(at.x)])".to_owned(),
+            None => "unpack_pixel(source[flat_place(at, source_size().x)])".to_owned(),
         };
         let mut load = format!("fn load(at: vec2<i32>) -> vec4<i32> {{\n    var c = {pixel};\n");
         for (index, function, place) in functions.iter().take(before.len()) {
@@ -316,13 +357,19 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
     let start = layout.head.start;
     if pass.is_first() {
         let _ = writeln!(text.body, "    let s = {}_first_0(at, {start}u);", head.name);
-        text.body += "    output[p] = vec2<u32>(s.x | (s.y << 16u), s.z | (s.w << 16u));\n";
+        text.body += "    return vec2<u32>(s.x | (s.y << 16u), s.z | (s.w << 16u));\n";
     } else {
-        let _ = writeln!(text.body, "    var c = {}_0(at, {start}u);", head.name);
+        let is_same_place = ptr::eq(head, &LOAD) && recipe.from.is_none() && before.is_empty() && stores.is_none();
+        if is_same_place {
+            // Neighbouring pixels are neighbouring words here, without a position from which the word is computed.
+            text.body += "    var c = unpack_pixel(source[p]);\n";
+        } else {
+            let _ = writeln!(text.body, "    var c = {}_0(at, {start}u);", head.name);
+        }
         for (index, function, place) in functions.iter().skip(before.len()) {
             let _ = writeln!(text.body, "    c = {}_{index}(c, at, {}u);", function.name(), place.start);
         }
-        text.body += if stores.is_some() { "    return c;\n" } else { "    output[p] = pack_pixel(c);\n" };
+        text.body += if stores.is_some() { "    return c;\n" } else { "    return pack_pixel(c);\n" };
     }
     text.formats(recipe, pass);
     if let Some((stored, part)) = stores {
@@ -336,8 +383,13 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         WgslPass::First(First { over: IntermediateExtent::Across, .. })
             | WgslPass::Second(First { over: IntermediateExtent::Across, .. })
     );
-    let entry = entry(variant, looped).replace("SIZE", size).replace("BODY", &text.body);
-    let wgsl = format!("{}{PRELUDE}{}{entry}", text.declared, text.parts);
+    if text.parts.contains("[here]") {
+        text.declared += "var<private> here: u32;\n";
+        text.body.insert_str(0, "    here = p;\n");
+    }
+    let result = if pass.is_first() { "vec2<u32>" } else { "u32" };
+    let entry = entry(variant, looped).replace("SIZE", size).replace("RESULT", result).replace("BODY", &text.body);
+    let wgsl = format!("{}{}{}{entry}", text.declared, prelude(variant), text.parts);
     Shader { name: name.to_owned(), wgsl, bindings: text.bindings, per_workgroup: variant.per_workgroup() }
 }
 
@@ -349,7 +401,7 @@ fn entry(variant: Variant, looped: bool) -> String {
     if looped {
         each += "    var at = at0;
     for (var i = 0u; i < PIXELSu; i++) {
-        if (first + i < count) { pixel(first + i, at); }
+        if (first + i < count) { output[first + i] = pixel(first + i, at); }
         at = next_to(at, size.x);
     }
 ";
@@ -358,8 +410,20 @@ fn entry(variant: Variant, looped: bool) -> String {
     for at in 1..apart {
         let _ = writeln!(each, "    let at{at} = next_to(at{}, size.x);", at - 1);
     }
-    for at in 0..apart {
-        let _ = writeln!(each, "    if (first + {at}u < count) {{ pixel(first + {at}u, at{at}); }}");
+    if variant.wide && !looped {
+        each += "    if (first + PIXELSu <= count) {\n";
+        for at in 0..apart {
+            let _ = writeln!(each, "        let pixel{at} = pixel(first + {at}u, at{at});");
+        }
+        for at in 0..apart {
+            let _ = writeln!(each, "        output[first + {at}u] = pixel{at};");
+        }
+        each += TAIL;
+    } else {
+        for at in 0..apart {
+            let p = format!("first + {at}u");
+            let _ = writeln!(each, "    if ({p} < count) {{ output[{p}] = pixel({p}, at{at}); }}");
+        }
     }
     let (workgroup, pixels) = (variant.workgroup.to_string(), variant.pixels_per_invocation.to_string());
     ENTRY.replace("EACH", &each).replace("WORKGROUP", &workgroup).replace("PIXELS", &pixels)

@@ -26,5 +26,5 @@ fn edges(at: vec2<i32>, k: u32) -> vec4<i32> {
 
 fn edges_gray(x: i32, y: i32) -> i32 {
     let c = load(vec2<i32>(x, y));
-    return (9798 * c.x + 19235 * c.y + 3735 * c.z + 16384) >> 15u;
+    return i32((product(9798u, u32(c.x)) + product(19235u, u32(c.y)) + product(3735u, u32(c.z)) + 16384u) >> 15u);
 }

@@ -9,7 +9,7 @@ fn glyphs(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
         return c;
     }
     let p = vec2<u32>(at - vec2<i32>(int(k + 2u), int(k + 4u)));
-    let cover = (small(p.y * word(k + 6u) + (p.x >> 2u)) >> ((p.x & 3u) * 8u)) & 255u;
+    let cover = (small(product(p.y, word(k + 6u)) + (p.x >> 2u)) >> ((p.x & 3u) * 8u)) & 255u;
     if (cover == 0u) {
         return c;
     }

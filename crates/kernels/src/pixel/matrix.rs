@@ -29,10 +29,12 @@ pub fn pack(m: &ColorMatrix) -> Option<[u32; 20]> {
     // Upper bound of what packing adds to a sum: half a level, so that the shift rounds; the rounding errors of four
     // factors, at most 255 / 2 each; and the rounding error of the constant, less than 1.
     const ROUNDING: f64 = ONE / 2.0 + 4.0 * 255.0 / 2.0 + 1.0;
+    // The shader multiplies factors of 24 bits.
+    const LARGEST: f64 = 8_388_607.0 / ONE;
     let mut words = [0; 20];
     for (row, five) in m.chunks_exact(5).enumerate() {
         let most = five.iter().map(|f| f.abs() * 255.0 * ONE).sum::<f64>() + ROUNDING;
-        if most.is_nan() || most >= f64::from(i32::MAX) {
+        if most.is_nan() || most >= f64::from(i32::MAX) || five[..4].iter().any(|f| f.abs() > LARGEST) {
             return None;
         }
         for (at, factor) in five.iter().enumerate() {
@@ -149,6 +151,11 @@ mod tests {
             let packed = pack(&[factor; 20]);
             assert_eq!(packed.is_some(), factor.abs() <= 411.2054, "{factor}");
             assert!(packed.is_none_or(|words| sums_fit(&words)), "{factor}");
+        }
+        for (factor, is_accepted) in [(2047.9, true), (-2047.9, true), (2048.1, false), (-2048.1, false)] {
+            let mut one = [0.0; 20];
+            one[7] = factor;
+            assert_eq!(pack(&one).is_some(), is_accepted, "{factor}");
         }
     }
 

@@ -8,6 +8,6 @@ fn overlay(c: vec4<i32>, at: vec2<i32>, k: u32) -> vec4<i32> {
     if (any(p < vec2<i32>(0)) || any(p >= size)) {
         return c;
     }
-    let top = unpack_pixel(small(u32(p.y * size.x + p.x)));
+    let top = unpack_pixel(small(flat_place(p, size.x)));
     return over(c, top.xyz, opacity(top.w, int(k + 4u)));
 }

@@ -1,6 +1,6 @@
 //! Tuning: finds the quickest variant of a class of kernels on a device.
 //!
-//! A variant is a workgroup size and a number of pixels per invocation. Each class of kernels (in place, gathering, two
+//! A variant is a workgroup size, a number of pixels per invocation, and how its bounds are tested. Each class of kernels (in place, gathering, two
 //! passes) is composed in several variants, and the quickest variant replaces the default if that variant takes at
 //! least 5 % less time. The chosen variants are part of the profile, so pipelines that are planned with the profile use
 //! these variants. All variants give the same pixels (tests/variants.rs).
@@ -11,16 +11,24 @@ use vramp_plan::{Profile, Space, Variant};
 use super::CalibrateError;
 use super::timer::{PipelineTimer, TimedPiece};
 
-/// The variants to try besides the default: fewer and more pixels per invocation, smaller and larger workgroups.
-const TRIED: [Variant; 6] =
-    [variant(64, 1), variant(64, 2), variant(64, 8), variant(32, 4), variant(128, 4), variant(256, 1)];
+/// The variants to try besides the default: fewer and more pixels per invocation, smaller and larger workgroups, one test
+/// of bounds per invocation.
+const TRIED: [Variant; 7] = [
+    Variant { wide: true, ..variant(64, 4) },
+    variant(64, 1),
+    variant(64, 2),
+    variant(64, 8),
+    variant(32, 4),
+    variant(128, 4),
+    variant(256, 1),
+];
 
 /// A variant replaces the default if the variant takes at most this share of the default's time; smaller gains may be
 /// noise.
 const BETTER: f64 = 0.95;
 
 const fn variant(workgroup: u32, pixels_per_invocation: u32) -> Variant {
-    Variant { workgroup, pixels_per_invocation }
+    Variant { workgroup, pixels_per_invocation, wide: false }
 }
 
 /// Every variant that a device with this limit accepts, the default first.

@@ -35,7 +35,7 @@ impl Variants {
 
     pub(super) fn check(&self) -> Result<(), String> {
         for (key, variant) in self.named() {
-            let Variant { workgroup, pixels_per_invocation: pixels } = variant;
+            let Variant { workgroup, pixels_per_invocation: pixels, .. } = variant;
             if !(1..=1024).contains(&workgroup) || !(1..=16).contains(&pixels) {
                 return Err(format!(
                     "gpu.variants.{key} has {workgroup} invocations of {pixels} pixels; expected 1 to 1024 \

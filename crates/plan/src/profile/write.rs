@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use super::{CpuProfile, Figure, FigureOrigin, GpuProfile, Limits, Profile, Rates};
 use crate::catalog::Class;
+use crate::words::Variant;
 
 impl Profile {
     /// The profile as TOML. The text does not contain the profile's name.
@@ -63,8 +64,8 @@ fn write_gpu(out: &mut String, gpu: &GpuProfile) {
     );
     out.push_str("\n# Invocations per workgroup and pixels per invocation.\n[gpu.variants]\n");
     for (key, variant) in gpu.variants.named() {
-        let (workgroup, pixels) = (variant.workgroup, variant.pixels_per_invocation);
-        let _ = writeln!(out, "{key} = {{ workgroup = {workgroup}, pixels_per_invocation = {pixels} }}");
+        let Variant { workgroup, pixels_per_invocation: pixels, wide } = variant;
+        let _ = writeln!(out, "{key} = {{ workgroup = {workgroup}, pixels_per_invocation = {pixels}, wide = {wide} }}");
     }
 }
 
@@ -105,7 +106,6 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::profile::Variants;
-    use crate::words::Variant;
 
     #[test]
     fn what_is_written_reads_back_as_the_same_figures() {
@@ -123,7 +123,8 @@ mod tests {
         profile.cpu.rates.handlers.insert("pattern.ball".to_owned(), odd);
         profile.cpu.call_us = Figure { value: 1e-7, origin: FigureOrigin::Unsaid };
         let gpu = profile.gpu.as_mut().unwrap();
-        gpu.variants = Variants { tap: Variant { workgroup: 32, pixels_per_invocation: 8 }, ..Variants::default() };
+        gpu.variants =
+            Variants { tap: Variant { workgroup: 32, pixels_per_invocation: 8, wide: true }, ..Variants::default() };
         gpu.limits.buffer_bytes.value = 2.0_f64.powi(63);
         assert_eq!(Profile::read(profile.name(), &profile.write()), Ok(profile));
     }

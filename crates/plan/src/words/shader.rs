@@ -26,6 +26,10 @@ pub struct Variant {
     pub workgroup: u32,
     /// Neighbouring pixels that each invocation computes.
     pub pixels_per_invocation: u32,
+    /// Whether an invocation tests once whether all of its pixels exist, so that compilers can join its loads and
+    /// stores. Software drivers are slower with it, because they execute both sides of every branch.
+    #[serde(default)]
+    pub wide: bool,
 }
 
 impl Variant {
@@ -37,7 +41,7 @@ impl Variant {
 impl Default for Variant {
     /// The variant that every device supports: 64 invocations of four pixels.
     fn default() -> Self {
-        Variant { workgroup: 64, pixels_per_invocation: 4 }
+        Variant { workgroup: 64, pixels_per_invocation: 4, wide: false }
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use vramp_tensor::network::{Network, NetworkBuilder, ValueId};
 use vramp_tensor::{Context, Tensor};
 
-use crate::error::ModelError;
+use crate::error::{ModelError, UnsupportedOp};
 use crate::lower::{self, GivenInput};
-use crate::model::Model;
+use crate::model::{Model, NamedLengths};
 use crate::onnx::OnnxType;
 use crate::shelf::{SharedConstant, Shelf};
 
@@ -49,7 +49,7 @@ impl Model {
         let mut builder = NetworkBuilder::new(context);
         let made = before(&mut builder)?;
         self.check_count(made.len())?;
-        let mut named = Vec::new();
+        let mut named = NamedLengths::new();
         let mut given = Vec::with_capacity(made.len());
         for (at, value) in made.into_iter().enumerate() {
             let lengths = builder.lengths(value).to_vec();
@@ -57,6 +57,17 @@ impl Model {
             given.push(GivenInput { lengths, words: None, made: Some(value) });
         }
         let lowered = lower::lower(self.graph(), &mut builder, &given)?;
+        // Rows after the valid ones are -1; whatever reads the output would take them for results.
+        let rowed = self.outputs().iter().zip(&lowered.outputs).filter(|(_, output)| output.rows.is_some());
+        let ops: Vec<UnsupportedOp> = rowed
+            .map(|(port, _)| {
+                let op = "an output whose number of rows depends on computed values, in a pipeline".to_owned();
+                UnsupportedOp { op, node: port.name.clone() }
+            })
+            .collect();
+        if !ops.is_empty() {
+            return Err(ModelError::UnsupportedOps { ops });
+        }
         let outputs: Vec<EmbeddedOutput<'_>> = self
             .outputs()
             .iter()

@@ -1,10 +1,12 @@
 //! The networks of one model: one for each context, shapes of inputs and values on which shapes depend.
 //!
-//! Invariant: at most [`MOST`] networks are kept; the least recently used one leaves.
+//! Invariants: at most [`MOST`] networks are kept; the least recently used one leaves. The list is not locked while a
+//! network runs or a tensor is read. Finding a network for inputs whose values do not matter allocates nothing.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use smallvec::SmallVec;
 use vramp_tensor::network::{Network, NetworkBuilder};
 use vramp_tensor::{Context, DType, Tensor, TensorError};
 
@@ -19,15 +21,16 @@ const MOST: usize = 8;
 /// The networks of a model, the least recently used first.
 #[derive(Default)]
 pub(crate) struct Networks {
-    kept: Vec<Arc<Mutex<Planned>>>,
+    kept: Vec<Arc<Planned>>,
     /// Inputs on whose values shapes have been found to depend.
     needed: BTreeSet<usize>,
 }
 
 /// A network with the inputs for which it was lowered.
 pub(crate) struct Planned {
+    context: Context,
     given: Vec<GivenInput>,
-    network: Network,
+    network: Mutex<Network>,
     /// The inputs that the network is given, in its order.
     asked: Vec<usize>,
     outputs: Vec<PlannedOutput>,
@@ -43,6 +46,9 @@ struct PlannedOutput {
     rows: Option<usize>,
 }
 
+/// The words of inputs on whose values shapes depend.
+type KnownWords = SmallVec<[Option<Vec<u32>>; 4]>;
+
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -53,14 +59,23 @@ pub(crate) fn network_for(
     graph: &OnnxGraph,
     context: &Context,
     inputs: &[Tensor],
-) -> Result<Arc<Mutex<Planned>>, ModelError> {
+) -> Result<Arc<Planned>, ModelError> {
     let mut needed = lock(networks).needed.clone();
     loop {
-        let given = given(graph, inputs, &needed)?;
-        if let Some(found) = lock(networks).find(context, &given) {
-            return Ok(found);
+        let words = known_words(graph, inputs, &needed)?;
+        while let Some(found) = lock(networks).find(context, inputs, &words) {
+            // Waits for a run of this network, and so does the caller; other networks go on.
+            if lock(&found.network).is_for(context) {
+                return Ok(found);
+            }
+            // The context has moved since. It never is as it was.
+            lock(networks).kept.retain(|kept| !Arc::ptr_eq(kept, &found));
         }
-        match Planned::of(graph, context, given) {
+        let given = inputs.iter().zip(words).map(|(tensor, words)| {
+            let lengths = tensor.shape().lengths().to_vec();
+            GivenInput { lengths, words, made: None }
+        });
+        match Planned::of(graph, context, given.collect()) {
             Ok(planned) => return Ok(lock(networks).keep(planned, needed)),
             // Each round knows more inputs, so the loop ends.
             Err(Unplanned::NeedsValue(more)) => needed.extend(more),
@@ -69,12 +84,10 @@ pub(crate) fn network_for(
     }
 }
 
-fn given(graph: &OnnxGraph, inputs: &[Tensor], needed: &BTreeSet<usize>) -> Result<Vec<GivenInput>, ModelError> {
-    let each = inputs.iter().enumerate().map(|(at, tensor)| {
-        let words = if needed.contains(&at) { Some(words_of(tensor, graph.inputs[at].dtype)?) } else { None };
-        Ok(GivenInput { lengths: tensor.shape().lengths().to_vec(), words, made: None })
-    });
-    each.collect()
+fn known_words(graph: &OnnxGraph, inputs: &[Tensor], needed: &BTreeSet<usize>) -> Result<KnownWords, TensorError> {
+    let each = inputs.iter().enumerate();
+    each.map(|(at, tensor)| needed.contains(&at).then(|| words_of(tensor, graph.inputs[at].dtype)).transpose())
+        .collect()
 }
 
 /// The values of an input as a network has them.
@@ -102,23 +115,19 @@ fn as_words(tensor: &Tensor) -> Result<Tensor, TensorError> {
 }
 
 impl Networks {
-    fn find(&mut self, context: &Context, given: &[GivenInput]) -> Option<Arc<Mutex<Planned>>> {
-        // Networks of a context that has moved since are never used again.
-        let at = self.kept.iter().position(|planned| {
-            let planned = lock(planned);
-            planned.given == given && planned.network.is_for(context)
-        })?;
+    fn find(&mut self, context: &Context, inputs: &[Tensor], words: &KnownWords) -> Option<Arc<Planned>> {
+        let at = self.kept.iter().position(|planned| planned.context.is(context) && planned.is_for(inputs, words))?;
         let found = self.kept.remove(at);
         self.kept.push(Arc::clone(&found));
         Some(found)
     }
 
-    fn keep(&mut self, planned: Planned, needed: BTreeSet<usize>) -> Arc<Mutex<Planned>> {
+    fn keep(&mut self, planned: Planned, needed: BTreeSet<usize>) -> Arc<Planned> {
         self.needed.extend(needed);
         if self.kept.len() >= MOST {
             self.kept.remove(0);
         }
-        let kept = Arc::new(Mutex::new(planned));
+        let kept = Arc::new(planned);
         self.kept.push(Arc::clone(&kept));
         kept
     }
@@ -162,10 +171,11 @@ impl Planned {
         let network = builder.build_with(&values, Some(&shelf))?;
         let weight_bytes = network.constants().iter().map(Tensor::bytes).sum();
         Ok(Planned {
+            context: context.clone(),
             given,
             working_bytes: network.working_bytes(),
             weight_bytes,
-            network,
+            network: Mutex::new(network),
             asked: inputs,
             outputs: planned,
             multiply_adds,
@@ -173,37 +183,58 @@ impl Planned {
         })
     }
 
-    /// Runs the network on all inputs of the model, and returns all outputs in their declared types.
-    pub(crate) fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, TensorError> {
-        let words = self.asked.iter().map(|at| as_words(&inputs[*at])).collect::<Result<Vec<_>, _>>()?;
-        let made = self.network.run(&words)?;
-        let outputs = self.outputs.iter().zip(&made);
-        outputs.map(|(output, tensor)| output.finished(tensor, &made)).collect()
+    fn is_for(&self, inputs: &[Tensor], words: &KnownWords) -> bool {
+        let each = self.given.iter().zip(inputs).zip(words);
+        self.given.len() == inputs.len()
+            && each
+                .into_iter()
+                .all(|((given, tensor), words)| given.lengths == tensor.shape().lengths() && given.words == *words)
+    }
+
+    /// Runs the network on all inputs of the model, and returns all outputs in their types of the file.
+    pub(crate) fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, TensorError> {
+        let words: SmallVec<[Tensor; 4]> =
+            self.asked.iter().map(|at| as_words(&inputs[*at])).collect::<Result<_, _>>()?;
+        let mut made = lock(&self.network).run(&words)?;
+        for (at, output) in self.outputs.iter().enumerate() {
+            if let Some(finished) = output.finished(&made[at], &made)? {
+                made[at] = finished;
+            }
+        }
+        made.truncate(self.outputs.len());
+        Ok(made)
+    }
+
+    /// The types of the outputs in the file's terms.
+    pub(crate) fn output_types(&self) -> Vec<OnnxType> {
+        self.outputs.iter().map(|output| output.dtype).collect()
     }
 
     pub(crate) fn dispatches(&self) -> usize {
-        self.network.dispatches()
+        lock(&self.network).dispatches()
     }
 
     pub(crate) fn steps(&self) -> Vec<&'static str> {
-        self.network.steps().to_vec()
+        lock(&self.network).steps().to_vec()
     }
 }
 
 impl PlannedOutput {
-    fn finished(&self, tensor: &Tensor, all: &[Tensor]) -> Result<Tensor, TensorError> {
-        let mut tensor = match dtype_of(self.dtype) {
-            Some(dtype) if dtype != tensor.dtype() => tensor.cast(dtype)?,
-            _ => tensor.clone(),
+    /// The output in its own type and without invalid rows; `None` if it already is that.
+    fn finished(&self, tensor: &Tensor, all: &[Tensor]) -> Result<Option<Tensor>, TensorError> {
+        let mut made = match dtype_of(self.dtype) {
+            Some(dtype) if dtype != tensor.dtype() => Some(tensor.cast(dtype)?),
+            _ => None,
         };
         if let Some(rows) = self.rows {
             let count = all[rows].read::<i32>()?.first().copied().unwrap_or(0).max(0) as usize;
-            let mut lengths = tensor.shape().lengths().to_vec();
+            let of = made.as_ref().unwrap_or(tensor);
+            let mut lengths = of.shape().lengths().to_vec();
             let each: usize = lengths[1..].iter().product();
             lengths[0] = count;
-            tensor = tensor.view(0, count * each)?.reshape(&lengths)?;
+            made = Some(of.view(0, count * each)?.reshape(&lengths)?);
         }
-        Ok(tensor)
+        Ok(made)
     }
 }
 
@@ -216,5 +247,46 @@ pub(crate) fn dtype_of(dtype: OnnxType) -> Option<DType> {
         OnnxType::U8 | OnnxType::Bool => Some(DType::U8),
         OnnxType::I32 | OnnxType::I64 => Some(DType::I32),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+
+    use super::*;
+    use crate::onnx::OnnxFile;
+    use crate::onnx::proto::{
+        DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorShapeProto, TensorTypeProto,
+        TypeProto, ValueInfoProto,
+    };
+
+    /// y = -x, for x of any length.
+    fn negation() -> OnnxGraph {
+        let value = |name: &str| {
+            let dim = vec![DimensionProto { dim_value: None, dim_param: Some("n".into()) }];
+            let tensor_type = Some(TensorTypeProto { elem_type: 1, shape: Some(TensorShapeProto { dim }) });
+            ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
+        };
+        let (input, output) = (vec!["x".to_owned()], vec!["y".to_owned()]);
+        let node = NodeProto { op_type: "Neg".into(), input, output, ..Default::default() };
+        let graph =
+            GraphProto { node: vec![node], input: vec![value("x")], output: vec![value("y")], ..Default::default() };
+        let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
+        let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..Default::default() };
+        OnnxFile::read(model.encode_to_vec().into(), None).unwrap().graph().unwrap()
+    }
+
+    #[test]
+    fn a_network_is_found_while_another_one_runs() {
+        let (graph, networks, context) = (negation(), Mutex::default(), Context::on_host());
+        let of = |length: usize| [context.zeros(&[length], DType::F32).unwrap()];
+        let one = network_for(&networks, &graph, &context, &of(1)).unwrap();
+        // As long as a run has it.
+        let running = lock(&one.network);
+        let two = network_for(&networks, &graph, &context, &of(2)).unwrap();
+        assert!(Arc::ptr_eq(&two, &network_for(&networks, &graph, &context, &of(2)).unwrap()));
+        drop(running);
+        assert!(Arc::ptr_eq(&one, &network_for(&networks, &graph, &context, &of(1)).unwrap()));
     }
 }

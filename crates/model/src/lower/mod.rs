@@ -8,9 +8,12 @@
 //!
 //! A value keeps its type of the file ([`OnnxType`]) beside its words, because integers of 8 bits wrap and because results
 //! are returned in the declared type. Values that are known while lowering are computed at once by the builder, so
-//! arithmetic over shapes leaves no steps. Integers of 64 bits are words of 32 bits with a check of their range.
+//! arithmetic over shapes leaves no steps. Integers of 64 bits are words of 32 bits; those that are known are computed in
+//! 64 bits ([`wide`]).
 //!
-//! Invariant: an op is in [`table`] or it is unsupported; no function here guesses the meaning of an unknown attribute.
+//! Invariants: an op is in [`table`] or it is unsupported; no function here guesses the meaning of an unknown attribute.
+//! What is known while lowering takes no more memory than [`KNOWN_BYTES`] and three times the weights, however the
+//! graph is made.
 
 mod convolution;
 mod elementwise;
@@ -29,19 +32,27 @@ mod resize;
 mod shape;
 mod table;
 mod taps;
+mod wide;
 mod windows;
 
 use std::collections::BTreeSet;
 
 use vramp_tensor::network::{NetworkBuilder, ValueId, WordKind};
-use vramp_tensor::{Binary, TensorError};
+use vramp_tensor::{Binary, Shape, TensorError};
 
 use error::Fault;
 pub use error::LowerError;
 use node::NodeLowering;
 
 use crate::error::UnsupportedOp;
-use crate::onnx::{Node, OnnxGraph, OnnxType, Producer};
+use crate::onnx::{GraphInput, Node, OnnxGraph, OnnxType, Producer};
+
+/// The memory that known values may take beside the weights: what a small file may ask for.
+const KNOWN_BYTES: u64 = 64 << 20;
+
+/// How often known values may take the memory of all weights as words: once as they are, once with a normalisation folded
+/// in, and once packed for kernels.
+const WEIGHTS_KNOWN: u64 = 3;
 
 /// What is known of an input when a graph is lowered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,14 +88,18 @@ pub struct LoweredOutput {
 struct Typed {
     id: ValueId,
     dtype: OnnxType,
-    /// True if numbers beyond 32 bits were limited. Such values may only be moved and used as ends of slices.
+    /// True if numbers beyond 32 bits were limited. Such values may only be moved and used as limits, unless they are
+    /// known in 64 bits.
     is_limited: bool,
+    /// Where the values are in 64 bits, if they are limited and were not moved.
+    wide: Option<usize>,
+    /// The number of first rows that are valid. Only steps that keep axis 0 accept such a value.
     rows: Option<ValueId>,
 }
 
 impl Typed {
     fn of(id: ValueId, dtype: OnnxType) -> Typed {
-        Typed { id, dtype, is_limited: false, rows: None }
+        Typed { id, dtype, is_limited: false, wide: None, rows: None }
     }
 }
 
@@ -92,6 +107,8 @@ impl Typed {
 struct Lowering<'g> {
     graph: &'g OnnxGraph,
     values: Vec<Option<Typed>>,
+    /// Known values of 64 bits.
+    wides: Vec<Vec<i64>>,
     /// The nodes that read each value; the graph's outputs count as `usize::MAX`.
     readers: Vec<Vec<usize>>,
     given: &'g [GivenInput],
@@ -100,21 +117,34 @@ struct Lowering<'g> {
     multiply_adds: u64,
 }
 
-/// All nodes whose op or settings are not supported.
+/// All inputs and nodes whose types, op or settings are not supported, as far as that does not depend on shapes.
 pub fn unsupported(graph: &OnnxGraph) -> Vec<UnsupportedOp> {
+    let inputs = graph.inputs.iter().filter_map(unsupported_input);
     let of = |node: &Node| {
         let op = table::unsupported(node, graph.opset)?;
         Some(UnsupportedOp { op, node: node.name.clone() })
     };
-    graph.nodes.iter().filter_map(of).collect()
+    inputs.chain(graph.nodes.iter().filter_map(of)).collect()
+}
+
+fn unsupported_input(input: &GraphInput) -> Option<UnsupportedOp> {
+    if word_kind(input.dtype).is_some() {
+        return None;
+    }
+    Some(UnsupportedOp { op: format!("input of type {}", input.dtype.name()), node: input.name.clone() })
 }
 
 /// Adds the steps of a graph to a builder. There is one given input for each input of the graph.
 pub fn lower(graph: &OnnxGraph, builder: &mut NetworkBuilder, given: &[GivenInput]) -> Result<Lowered, LowerError> {
-    let ops = unsupported(graph);
-    if !ops.is_empty() {
-        return Err(LowerError::Unsupported { ops });
-    }
+    let weights: u64 = graph.weights.iter().fold(0, |sum, weight| sum.saturating_add(weight.count() as u64));
+    let weights = weights.saturating_mul(4 * WEIGHTS_KNOWN);
+    builder.limit_known(weights, weights.saturating_add(KNOWN_BYTES));
+    let lowered = lowered(graph, builder, given);
+    builder.limit_known(u64::MAX, u64::MAX);
+    lowered
+}
+
+fn lowered(graph: &OnnxGraph, builder: &mut NetworkBuilder, given: &[GivenInput]) -> Result<Lowered, LowerError> {
     let mut readers = vec![Vec::new(); graph.values.len()];
     for (at, node) in graph.nodes.iter().enumerate() {
         for value in node.inputs.iter().flatten() {
@@ -125,38 +155,82 @@ pub fn lower(graph: &OnnxGraph, builder: &mut NetworkBuilder, given: &[GivenInpu
         readers[output.value].push(usize::MAX);
     }
     let values = vec![None; graph.values.len()];
-    let mut lowering = Lowering { graph, values, readers, given, normalised: BTreeSet::new(), multiply_adds: 0 };
-    let inputs = lowering.inputs(builder)?;
+    let mut lowering =
+        Lowering { graph, values, wides: Vec::new(), readers, given, normalised: BTreeSet::new(), multiply_adds: 0 };
+    let mut refused = Refused { is_without: vec![false; graph.values.len()], ops: Vec::new() };
+    let inputs = lowering.inputs(builder, &mut refused)?;
+    let has_unknown = graph.nodes.iter().any(|node| table::unsupported(node, graph.opset).is_some());
     for node in &graph.nodes {
-        let mut at = NodeLowering { b: builder, lowering: &mut lowering, node };
-        table::lower(&mut at).map_err(|fault| failed(fault, node))?;
+        if let Some(op) = table::unsupported(node, graph.opset) {
+            refused.node(node, Some(op));
+        } else if node.inputs.iter().flatten().any(|value| refused.is_without[*value]) {
+            refused.node(node, None);
+        } else {
+            let mut at = NodeLowering { b: builder, lowering: &mut lowering, node };
+            match table::lower(&mut at) {
+                Ok(()) => {}
+                Err(Fault::Unsupported(what)) => refused.node(node, Some(format!("{} ({what})", node.op))),
+                // The list of what is not supported is of more use than a single mistake.
+                Err(_) if has_unknown => refused.node(node, None),
+                Err(fault) => return Err(failed(fault, node.place().to_owned())),
+            }
+        }
+    }
+    if !refused.ops.is_empty() {
+        return Err(LowerError::Unsupported { ops: refused.ops });
     }
     let outputs = lowering.outputs(builder)?;
     Ok(Lowered { inputs, outputs, multiply_adds: lowering.multiply_adds })
 }
 
-fn failed(fault: Fault, node: &Node) -> LowerError {
-    match fault {
-        Fault::Unsupported(what) => {
-            let op = format!("{} ({what})", node.op);
-            LowerError::Unsupported { ops: vec![UnsupportedOp { op, node: node.name.clone() }] }
+/// What cannot be lowered. All of it is listed in one error, so nodes after an unsupported one are passed over.
+struct Refused {
+    /// For each value, whether it is missing because of this.
+    is_without: Vec<bool>,
+    ops: Vec<UnsupportedOp>,
+}
+
+impl Refused {
+    fn node(&mut self, node: &Node, op: Option<String>) {
+        for output in node.outputs.iter().flatten() {
+            self.is_without[*output] = true;
         }
+        self.ops.extend(op.map(|op| UnsupportedOp { op, node: node.name.clone() }));
+    }
+}
+
+/// The error of a place in the graph. Most errors of steps are mistakes of the graph: wrong shapes, types and settings.
+fn failed(fault: Fault, place: String) -> LowerError {
+    match fault {
+        Fault::Unsupported(op) => LowerError::Unsupported { ops: vec![UnsupportedOp { op, node: place }] },
         Fault::NeedsValue(inputs) => LowerError::NeedsValue { inputs },
-        Fault::Problem(problem) => LowerError::Node { node: node.place().to_owned(), problem },
-        Fault::Tensor(error) => LowerError::Tensor { node: node.place().to_owned(), error: Box::new(error) },
+        Fault::Problem(problem) => LowerError::Node { node: place, problem },
+        Fault::Tensor(
+            error @ (TensorError::NotAlike { .. }
+            | TensorError::Mismatch { .. }
+            | TensorError::NoSuchAxis { .. }
+            | TensorError::TooManyAxes { .. }
+            | TensorError::TooManyValues { .. }
+            | TensorError::WrongType { .. }
+            | TensorError::WrongCount { .. }
+            | TensorError::OutOfRange { .. }
+            | TensorError::Setting { .. }),
+        ) => LowerError::Node { node: place, problem: error.to_string() },
+        Fault::Tensor(error) => LowerError::Tensor { node: place, error: Box::new(error) },
         Fault::Onnx(error) => LowerError::Onnx(error),
     }
 }
 
 impl Lowering<'_> {
-    fn inputs(&mut self, builder: &mut NetworkBuilder) -> Result<Vec<usize>, LowerError> {
+    fn inputs(&mut self, builder: &mut NetworkBuilder, refused: &mut Refused) -> Result<Vec<usize>, LowerError> {
         let mut asked = Vec::new();
         for (at, (input, given)) in self.graph.inputs.iter().zip(self.given).enumerate() {
-            let place = || format!("input `{}`", input.name);
-            let kind = word_kind(input.dtype).ok_or_else(|| {
-                let op = format!("input of type {}", input.dtype.name());
-                LowerError::Unsupported { ops: vec![UnsupportedOp { op, node: input.name.clone() }] }
-            })?;
+            let place = format!("input `{}`", input.name);
+            let Some(kind) = word_kind(input.dtype) else {
+                refused.ops.extend(unsupported_input(input));
+                refused.is_without[input.value] = true;
+                continue;
+            };
             let made = match (&given.words, given.made, kind) {
                 (None, Some(made), _) => builder.cast(made, kind),
                 (None, None, _) => {
@@ -170,7 +244,7 @@ impl Lowering<'_> {
             };
             let limited =
                 made.and_then(|id| if input.dtype == OnnxType::Bool { one_at_most(builder, id) } else { Ok(id) });
-            let id = limited.map_err(|error| LowerError::Tensor { node: place(), error: Box::new(error) })?;
+            let id = limited.map_err(|error| failed(Fault::Tensor(error), place))?;
             self.values[input.value] = Some(Typed::of(id, input.dtype));
         }
         Ok(asked)
@@ -181,19 +255,13 @@ impl Lowering<'_> {
         let mut outputs = Vec::with_capacity(graph.outputs.len());
         for output in &graph.outputs {
             let place = || format!("output `{}`", output.name);
-            let typed = node::value(self, builder, output.value).map_err(|fault| match fault {
-                Fault::Onnx(error) => LowerError::Onnx(error),
-                Fault::Tensor(error) => LowerError::Tensor { node: place(), error: Box::new(error) },
-                Fault::Problem(problem) => LowerError::Node { node: place(), problem },
-                Fault::Unsupported(what) => {
-                    LowerError::Unsupported { ops: vec![UnsupportedOp { op: what, node: output.name.clone() }] }
-                }
-                Fault::NeedsValue(inputs) => LowerError::NeedsValue { inputs },
-            })?;
+            let typed = node::value(self, builder, output.value).map_err(|fault| failed(fault, place()))?;
             if typed.is_limited {
                 let problem = "its numbers do not fit into 32 bits".to_owned();
                 return Err(LowerError::Node { node: place(), problem });
             }
+            // A tensor has a limited number of axes.
+            Shape::new(builder.lengths(typed.id)).map_err(|error| failed(Fault::Tensor(error), place()))?;
             outputs.push(LoweredOutput { value: typed.id, dtype: typed.dtype, rows: typed.rows });
         }
         Ok(outputs)
@@ -227,10 +295,11 @@ fn one_at_most(builder: &mut NetworkBuilder, id: ValueId) -> Result<ValueId, Ten
     builder.binary(Binary::Min, id, one)
 }
 
-/// The words in which values of a type are computed; `None` for types that are not supported.
+/// The words in which values of a type are computed; `None` for types that are not supported. Floats of 64 bits would lose
+/// digits, and those of brain floats would be more than the type has.
 fn word_kind(dtype: OnnxType) -> Option<WordKind> {
     match dtype {
-        OnnxType::F32 | OnnxType::F16 | OnnxType::F64 | OnnxType::Bf16 => Some(WordKind::F32),
+        OnnxType::F32 | OnnxType::F16 => Some(WordKind::F32),
         OnnxType::U8 | OnnxType::I8 | OnnxType::I32 | OnnxType::I64 | OnnxType::Bool => Some(WordKind::I32),
         _ => None,
     }

@@ -29,6 +29,8 @@ pub struct NetworkBuilder {
     copies: BTreeMap<(usize, Lengths), MemoryId>,
     /// Bytes that known values may still take.
     known_left_bytes: u64,
+    /// Whether steps over known values are computed at once.
+    folds: bool,
 }
 
 /// A step with the memories that it reads and writes.
@@ -84,6 +86,7 @@ impl NetworkBuilder {
             inputs: Vec::new(),
             copies: BTreeMap::new(),
             known_left_bytes: u64::MAX,
+            folds: true,
         }
     }
 
@@ -314,7 +317,7 @@ impl NetworkBuilder {
         for output in &outputs {
             counts.push(shape_of(output.lengths)?);
         }
-        if let Some(known) = known {
+        if let Some(known) = known.filter(|_| self.folds) {
             let scratch = work.step().scratch(self.context.threads());
             self.claim_known(work.step().name(), counts.iter().fold(scratch, |sum, count| sum.saturating_add(*count)))?;
             let inputs: Vec<&[u32]> = known.iter().map(|words| words.as_slice()).collect();
@@ -343,6 +346,8 @@ impl NetworkBuilder {
         outputs: &[ValueId],
         shelf: Option<&dyn ConstantShelf>,
     ) -> Result<Network, TensorError> {
+        // A known output is written in every run, so it is not written here as well.
+        self.folds = false;
         let mut memories = Vec::with_capacity(outputs.len());
         let mut lengths = Vec::with_capacity(outputs.len());
         for output in outputs {

@@ -174,8 +174,7 @@ impl PoolKernel {
         let start = format!("    var best = {item}({least});\n    var best_at = {index}();\n    var is_first = true;");
         let flags = item.replace("f32", "bool").replace("i32", "bool");
         let words = item.replace("f32", "u32");
-        let is_nan =
-            |of: &str| format!("((bitcast<{words}>({of}) & {words}(0x7fffffffu)) > {words}(0x7f800000u))");
+        let is_nan = |of: &str| format!("((bitcast<{words}>({of}) & {words}(0x7fffffffu)) > {words}(0x7f800000u))");
         // Tests of bits, because drivers may assume that there is no NaN.
         let over_nan =
             if self.is_integer() { String::new() } else { format!(" | {} | {}", is_nan("v"), is_nan("best")) };

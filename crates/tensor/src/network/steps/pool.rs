@@ -196,6 +196,11 @@ impl Step for PoolStep {
         }
     }
 
+    fn work(&self) -> u64 {
+        let factors = [self.batch, self.channels, self.window.places(), self.window.taps()];
+        factors.iter().fold(1, |work: u64, factor| work.saturating_mul(*factor as u64))
+    }
+
     fn host(&self, mut call: HostCall<'_, '_>) {
         let (inputs, threads) = (call.inputs, call.threads);
         match (self.fold, self.kind) {
@@ -510,7 +515,8 @@ mod tests {
             let wanted = most.repeat(channels);
             close(&made[0], &wanted, "plain");
             close(&made[1], &wanted, "with indices");
-            let places = (0..channels as i32).flat_map(|channel| [1, 2, 3, 4, 5, 6, 7, 7, 9].map(|at| at + 10 * channel));
+            let places =
+                (0..channels as i32).flat_map(|channel| [1, 2, 3, 4, 5, 6, 7, 7, 9].map(|at| at + 10 * channel));
             same(&made[2], &places.collect::<Vec<_>>(), "indices");
         }
     }

@@ -148,6 +148,11 @@ impl Step for ProductStep {
         OP
     }
 
+    fn work(&self) -> u64 {
+        let MatmulSize { batch, m, n, k, .. } = self.size;
+        [m, n, k].iter().fold(batch as u64, |work, length| work.saturating_mul(*length as u64))
+    }
+
     fn host(&self, mut call: HostCall<'_, '_>) {
         let (inputs, threads, count) = (call.inputs, call.threads, self.count());
         let [a_offset, b_offset] = self.offsets;

@@ -65,9 +65,7 @@ fn kinds() -> Vec<Kind> {
         kind("layer_norm", &[&[2, 6], &[6], &[6]], |net, x| {
             Ok(vec![net.layer_norm(x[0], 1, x[1], Some(x[2]), 1e-5)?[0]])
         }),
-        kind("instance_norm", &[&[2, 3, 4], &[3], &[3]], |net, x| {
-            Ok(vec![net.instance_norm(x[0], x[1], x[2], 1e-5)?])
-        }),
+        kind("instance_norm", &[&[2, 3, 4], &[3], &[3]], |net, x| Ok(vec![net.instance_norm(x[0], x[1], x[2], 1e-5)?])),
         kind("lrn", &[&[2, 3, 2, 2]], |net, x| Ok(vec![net.lrn(x[0], 3, 0.1, 0.75, 1.0)?])),
         kind("pad", &[&[2, 3]], |net, x| Ok(vec![net.padded(x[0], &[1, 0], &[0, 2], PadMode::Constant(0))?])),
         kind("reflect", &[&[2, 3]], |net, x| Ok(vec![net.padded(x[0], &[0, 1], &[1, 0], PadMode::Reflect)?])),
@@ -117,11 +115,8 @@ fn kinds() -> Vec<Kind> {
             Ok(vec![rows, count])
         }),
     ];
-    let with_indices = |name, lengths: &[usize], indices: Words, add| Kind {
-        name,
-        inputs: vec![noise(lengths), indices],
-        add,
-    };
+    let with_indices =
+        |name, lengths: &[usize], indices: Words, add| Kind { name, inputs: vec![noise(lengths), indices], add };
     kinds.extend([
         with_indices("gather", &[3, 4], Words::integers(&[2, 0, -1], &[3]), |net, x| {
             Ok(vec![net.gather(x[0], x[1], 0)?])
@@ -162,7 +157,12 @@ enum After {
 const AFTER: [After; 5] = [After::Nothing, After::Relu, After::Sum, After::FirstRows, After::FirstRow];
 
 impl After {
-    fn add(self, net: &mut NetworkBuilder, x: ValueId, side: &mut dyn FnMut(&mut NetworkBuilder) -> ValueId) -> ValueId {
+    fn add(
+        self,
+        net: &mut NetworkBuilder,
+        x: ValueId,
+        side: &mut dyn FnMut(&mut NetworkBuilder) -> ValueId,
+    ) -> ValueId {
         let lengths = net.lengths(x).to_vec();
         let rows = lengths.first().copied().unwrap_or(1);
         match self {

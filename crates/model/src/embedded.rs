@@ -7,7 +7,7 @@ use vramp_tensor::network::{Network, NetworkBuilder, ValueId};
 use vramp_tensor::{Context, Tensor};
 
 use crate::error::{ModelError, UnsupportedOp};
-use crate::lower::{self, GivenInput};
+use crate::lower::{self, GivenInput, Section};
 use crate::model::{Model, NamedLengths};
 use crate::onnx::OnnxType;
 use crate::shelf::{SharedConstant, Shelf};
@@ -56,24 +56,29 @@ impl Model {
             self.check_shape(at, &lengths, &mut named)?;
             given.push(GivenInput { lengths, words: None, made: Some(value) });
         }
-        let lowered = lower::lower(self.graph(), &mut builder, &given)?;
-        // Rows after the valid ones are -1; whatever reads the output would take them for results.
-        let rowed = self.outputs().iter().zip(&lowered.outputs).filter(|(_, output)| output.rows.is_some());
-        let ops: Vec<UnsupportedOp> = rowed
-            .map(|(port, _)| {
-                let op = "an output whose number of rows depends on computed values, in a pipeline".to_owned();
-                UnsupportedOp { op, node: port.name.clone() }
-            })
-            .collect();
+        let lowered = lower::lower(self.graph(), &Section::whole(self.graph()), &mut builder, &given)?;
+        // Rows after the valid ones are -1, and whatever reads the output would take them for results. What depends on
+        // their number cannot be part of the same network.
+        let whole = |at: usize| {
+            let output = lowered.outputs.iter().find(|(output, lowered)| *output == at && lowered.rows.is_none());
+            output.map(|(_, output)| output)
+        };
+        let mut ops = Vec::new();
+        let mut outputs: Vec<EmbeddedOutput<'_>> = Vec::with_capacity(self.outputs().len());
+        for (at, port) in self.outputs().iter().enumerate() {
+            match whole(at) {
+                Some(output) => {
+                    outputs.push(EmbeddedOutput { name: &port.name, value: output.value, dtype: output.dtype });
+                }
+                None => {
+                    let op = "an output whose number of rows depends on computed values, in a pipeline".to_owned();
+                    ops.push(UnsupportedOp { op, node: port.name.clone() });
+                }
+            }
+        }
         if !ops.is_empty() {
             return Err(ModelError::UnsupportedOps { ops });
         }
-        let outputs: Vec<EmbeddedOutput<'_>> = self
-            .outputs()
-            .iter()
-            .zip(&lowered.outputs)
-            .map(|(port, output)| EmbeddedOutput { name: &port.name, value: output.value, dtype: output.dtype })
-            .collect();
         let values = after(&mut builder, &outputs)?;
         let shelf = Shelf::default();
         let network = builder.build_with(&values, Some(&shelf))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vramp_tensor::Context;
 
 use crate::error::{ModelError, UnsupportedOp};
-use crate::lower::{self, GivenInput};
+use crate::lower::{self, GivenInput, Section};
 use crate::networks::{Planned, Unplanned};
 use crate::onnx::OnnxGraph;
 
@@ -60,14 +60,17 @@ impl ModelCost {
     pub(crate) fn of(graph: &OnnxGraph, sizes: &[Vec<usize>]) -> Result<ModelCost, ModelError> {
         let given =
             sizes.iter().map(|lengths| GivenInput { lengths: lengths.clone(), words: None, made: None }).collect();
-        let planned = Planned::of(graph, &Context::on_host(), given).map_err(|unplanned| match unplanned {
-            Unplanned::Failed(error) => error,
-            Unplanned::NeedsValue(inputs) => {
-                let names: Vec<&str> = inputs.iter().map(|at| graph.inputs[*at].name.as_str()).collect();
-                let problem = format!("shapes depend on the values of {}", names.join(", "));
-                ModelError::InvalidNode { node: "graph".to_owned(), problem }
-            }
-        })?;
+        let planned =
+            Planned::of(graph, &Section::whole(graph), &Context::on_host(), given).map_err(
+                |unplanned| match unplanned {
+                    Unplanned::Failed(error) => error,
+                    Unplanned::NeedsValue(inputs) => {
+                        let names: Vec<&str> = inputs.iter().map(|at| graph.inputs[*at].name.as_str()).collect();
+                        let problem = format!("shapes depend on the values of {}", names.join(", "));
+                        ModelError::InvalidNode { node: "graph".to_owned(), problem }
+                    }
+                },
+            )?;
         Ok(ModelCost {
             multiply_adds: planned.multiply_adds,
             weight_bytes: planned.weight_bytes as u64,

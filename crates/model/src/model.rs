@@ -137,7 +137,7 @@ impl Model {
 
     fn attempt(&self, context: &Context, inputs: &[Tensor]) -> Result<Vec<Tensor>, ModelError> {
         let planned = network_for(&self.inner.networks, &self.inner.graph, context, inputs)?;
-        Ok(planned.run(inputs)?)
+        planned.run(&self.inner.graph, inputs)
     }
 
     /// Prepares the network for these inputs without running it. Returns the dispatches of a run; 0 on the host.

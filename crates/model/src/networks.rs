@@ -2,8 +2,10 @@
 //!
 //! Invariants: at most [`MOST`] networks are kept; the least recently used one leaves. The list is not locked while a
 //! network runs or a tensor is read. Finding a network for inputs whose values do not matter allocates nothing.
+//!
+//! Steps that depend on the number of rows that a step before them computes are networks of their own, one for each number.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -11,7 +13,7 @@ use vramp_tensor::network::{Network, NetworkBuilder};
 use vramp_tensor::{Context, DType, Tensor, TensorError};
 
 use crate::error::ModelError;
-use crate::lower::{self, GivenInput, LowerError, Lowered};
+use crate::lower::{self, GivenInput, LowerError, Lowered, LoweredOutput, Rest, RestInput, Section};
 use crate::onnx::{OnnxGraph, OnnxType};
 use crate::shelf::{SharedConstant, Shelf};
 
@@ -33,17 +35,42 @@ pub(crate) struct Planned {
     network: Mutex<Network>,
     /// The inputs that the network is given, in its order.
     asked: Vec<usize>,
+    /// Indices of the graph's outputs that the section computes, in order, also if a later section computes them.
+    wanted: Vec<usize>,
     outputs: Vec<PlannedOutput>,
+    later: Option<Later>,
     pub(crate) multiply_adds: u64,
     pub(crate) working_bytes: usize,
     pub(crate) weight_bytes: usize,
     _constants: Vec<Arc<SharedConstant>>,
 }
 
+/// An output of the graph.
 struct PlannedOutput {
+    /// Its index in the graph.
+    output: usize,
     dtype: OnnxType,
+    rows: Rows,
+}
+
+/// An output of a network.
+#[derive(Clone, Copy)]
+struct Rows {
+    at: usize,
     /// The network's output with the number of valid rows.
-    rows: Option<usize>,
+    number: Option<usize>,
+}
+
+/// What is lowered when the numbers of rows are known: the networks for each, the least recently used first.
+struct Later {
+    section: Section,
+    inputs: Vec<LaterInput>,
+    kept: Mutex<Vec<Arc<Planned>>>,
+}
+
+enum LaterInput {
+    Known(GivenInput),
+    Computed(Rows),
 }
 
 /// The words of inputs on whose values shapes depend.
@@ -63,7 +90,10 @@ pub(crate) fn network_for(
     let mut needed = lock(networks).needed.clone();
     loop {
         let words = known_words(graph, inputs, &needed)?;
-        while let Some(found) = lock(networks).find(context, inputs, &words) {
+        loop {
+            // Not in a pattern, whose temporary values would keep the list locked below.
+            let found = lock(networks).find(context, inputs, &words);
+            let Some(found) = found else { break };
             // Waits for a run of this network, and so does the caller; other networks go on.
             if lock(&found.network).is_for(context) {
                 return Ok(found);
@@ -75,7 +105,7 @@ pub(crate) fn network_for(
             let lengths = tensor.shape().lengths().to_vec();
             GivenInput { lengths, words, made: None }
         });
-        match Planned::of(graph, context, given.collect()) {
+        match Planned::of(graph, &Section::whole(graph), context, given.collect()) {
             Ok(planned) => return Ok(lock(networks).keep(planned, needed)),
             // Each round knows more inputs, so the loop ends.
             Err(Unplanned::NeedsValue(more)) => needed.extend(more),
@@ -151,22 +181,41 @@ impl From<TensorError> for Unplanned {
 }
 
 impl Planned {
-    pub(crate) fn of(graph: &OnnxGraph, context: &Context, given: Vec<GivenInput>) -> Result<Planned, Unplanned> {
+    pub(crate) fn of(
+        graph: &OnnxGraph,
+        section: &Section,
+        context: &Context,
+        given: Vec<GivenInput>,
+    ) -> Result<Planned, Unplanned> {
         let mut builder = NetworkBuilder::new(context);
-        let Lowered { inputs, outputs, multiply_adds } =
-            lower::lower(graph, &mut builder, &given).map_err(|error| match error {
+        let Lowered { inputs, outputs, rest, multiply_adds } = lower::lower(graph, section, &mut builder, &given)
+            .map_err(|error| match error {
                 LowerError::NeedsValue { inputs } => Unplanned::NeedsValue(inputs),
                 error => Unplanned::Failed(error.into()),
             })?;
-        let mut values: Vec<_> = outputs.iter().map(|output| output.value).collect();
-        let mut planned = Vec::with_capacity(outputs.len());
-        for output in &outputs {
-            let rows = output.rows.map(|rows| {
+        let mut values = Vec::new();
+        let mut add = |of: &LoweredOutput| {
+            values.push(of.value);
+            let at = values.len() - 1;
+            let number = of.rows.map(|rows| {
                 values.push(rows);
                 values.len() - 1
             });
-            planned.push(PlannedOutput { dtype: output.dtype, rows });
-        }
+            Rows { at, number }
+        };
+        let outputs = outputs
+            .iter()
+            .map(|(output, of)| PlannedOutput { output: *output, dtype: of.dtype, rows: add(of) })
+            .collect();
+        let later = rest.map(|Rest { section, inputs }| {
+            let inputs = inputs.into_iter().map(|input| match input {
+                RestInput::Known { words, lengths } => {
+                    LaterInput::Known(GivenInput { lengths, words: Some(words), made: None })
+                }
+                RestInput::Computed(of) => LaterInput::Computed(add(&of)),
+            });
+            Later { section, inputs: inputs.collect(), kept: Mutex::default() }
+        });
         let shelf = Shelf::default();
         let network = builder.build_with(&values, Some(&shelf))?;
         let weight_bytes = network.constants().iter().map(Tensor::bytes).sum();
@@ -177,7 +226,9 @@ impl Planned {
             weight_bytes,
             network: Mutex::new(network),
             asked: inputs,
-            outputs: planned,
+            wanted: section.outputs.clone(),
+            outputs,
+            later,
             multiply_adds,
             _constants: shelf.into_taken(),
         })
@@ -192,22 +243,50 @@ impl Planned {
     }
 
     /// Runs the network on all inputs of the model, and returns all outputs in their types of the file.
-    pub(crate) fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, TensorError> {
+    pub(crate) fn run(&self, graph: &OnnxGraph, inputs: &[Tensor]) -> Result<Vec<Tensor>, ModelError> {
         let words: SmallVec<[Tensor; 4]> =
             self.asked.iter().map(|at| as_words(&inputs[*at])).collect::<Result<_, _>>()?;
-        let mut made = lock(&self.network).run(&words)?;
-        for (at, output) in self.outputs.iter().enumerate() {
-            if let Some(finished) = output.finished(&made[at], &made)? {
-                made[at] = finished;
-            }
-        }
-        made.truncate(self.outputs.len());
-        Ok(made)
+        self.compute(graph, &words)
     }
 
-    /// The types of the outputs in the file's terms.
+    /// Runs the network, and those of later sections.
+    fn compute(&self, graph: &OnnxGraph, words: &[Tensor]) -> Result<Vec<Tensor>, ModelError> {
+        let mut made = lock(&self.network).run(words)?;
+        // The usual case takes no list but the one that the network made.
+        if self.later.is_none() && self.outputs.iter().all(|output| output.rows.number.is_none()) {
+            for (at, output) in self.outputs.iter().enumerate() {
+                if let Some(finished) = output.finished(&made)? {
+                    made[at] = finished;
+                }
+            }
+            return Ok(made);
+        }
+        let mut found = BTreeMap::new();
+        for output in &self.outputs {
+            let finished = output.finished(&made)?.unwrap_or_else(|| made[output.rows.at].clone());
+            found.insert(output.output, finished);
+        }
+        if let Some(later) = &self.later {
+            let late = later.compute(graph, &self.context, &made)?;
+            found.extend(later.section.outputs.iter().copied().zip(late));
+        }
+        Ok(self.wanted.iter().filter_map(|output| found.remove(output)).collect())
+    }
+
+    /// The types of the outputs in the file's terms. Those of later sections are known after a run.
     pub(crate) fn output_types(&self) -> Vec<OnnxType> {
-        self.outputs.iter().map(|output| output.dtype).collect()
+        let late = self.later.as_ref().and_then(|later| {
+            let last = lock(&later.kept).last().cloned()?;
+            Some((&later.section.outputs, last.output_types()))
+        });
+        let of = |output: &usize| {
+            let own = self.outputs.iter().find(|own| own.output == *output).map(|own| own.dtype);
+            own.or_else(|| {
+                let (outputs, types) = late.as_ref()?;
+                outputs.iter().position(|late| late == output).map(|at| types[at])
+            })
+        };
+        self.wanted.iter().map(|output| of(output).unwrap_or(OnnxType::Other(0))).collect()
     }
 
     pub(crate) fn dispatches(&self) -> usize {
@@ -219,22 +298,84 @@ impl Planned {
     }
 }
 
+impl Later {
+    /// Runs the network for the numbers of rows that `made` has, lowered if there is none yet.
+    fn compute(&self, graph: &OnnxGraph, context: &Context, made: &[Tensor]) -> Result<Vec<Tensor>, ModelError> {
+        let (mut given, mut tensors) = (Vec::with_capacity(self.inputs.len()), Vec::with_capacity(self.inputs.len()));
+        for input in &self.inputs {
+            match input {
+                LaterInput::Known(known) => {
+                    given.push(known.clone());
+                    tensors.push(None);
+                }
+                LaterInput::Computed(rows) => {
+                    let tensor = rows.valid(&made[rows.at], made)?.unwrap_or_else(|| made[rows.at].clone());
+                    let lengths = tensor.shape().lengths().to_vec();
+                    given.push(GivenInput { lengths, words: None, made: None });
+                    tensors.push(Some(tensor));
+                }
+            }
+        }
+        let planned = self.network_for(graph, context, given)?;
+        let words: Option<SmallVec<[Tensor; 4]>> = planned.asked.iter().map(|at| tensors[*at].clone()).collect();
+        planned.compute(graph, &words.expect("what is not known is computed"))
+    }
+
+    fn network_for(
+        &self,
+        graph: &OnnxGraph,
+        context: &Context,
+        given: Vec<GivenInput>,
+    ) -> Result<Arc<Planned>, ModelError> {
+        let found = {
+            let mut kept = lock(&self.kept);
+            let at = kept.iter().position(|planned| planned.given == given);
+            at.map(|at| {
+                let found = kept.remove(at);
+                kept.push(Arc::clone(&found));
+                found
+            })
+        };
+        if let Some(found) = found.filter(|found| lock(&found.network).is_for(context)) {
+            return Ok(found);
+        }
+        let planned = Planned::of(graph, &self.section, context, given).map_err(|unplanned| match unplanned {
+            Unplanned::Failed(error) => error,
+            Unplanned::NeedsValue(inputs) => LowerError::NeedsValue { inputs }.into(),
+        })?;
+        let planned = Arc::new(planned);
+        let mut kept = lock(&self.kept);
+        kept.retain(|other| other.given != planned.given);
+        if kept.len() >= MOST {
+            kept.remove(0);
+        }
+        kept.push(Arc::clone(&planned));
+        Ok(planned)
+    }
+}
+
+impl Rows {
+    /// The tensor without invalid rows; `None` if all are valid.
+    fn valid(self, tensor: &Tensor, all: &[Tensor]) -> Result<Option<Tensor>, TensorError> {
+        let Some(number) = self.number else { return Ok(None) };
+        let count = all[number].read::<i32>()?.first().copied().unwrap_or(0).max(0) as usize;
+        let mut lengths = tensor.shape().lengths().to_vec();
+        let each: usize = lengths[1..].iter().product();
+        lengths[0] = count;
+        tensor.view(0, count * each)?.reshape(&lengths).map(Some)
+    }
+}
+
 impl PlannedOutput {
     /// The output in its own type and without invalid rows; `None` if it already is that.
-    fn finished(&self, tensor: &Tensor, all: &[Tensor]) -> Result<Option<Tensor>, TensorError> {
-        let mut made = match dtype_of(self.dtype) {
-            Some(dtype) if dtype != tensor.dtype() => Some(tensor.cast(dtype)?),
-            _ => None,
-        };
-        if let Some(rows) = self.rows {
-            let count = all[rows].read::<i32>()?.first().copied().unwrap_or(0).max(0) as usize;
-            let of = made.as_ref().unwrap_or(tensor);
-            let mut lengths = of.shape().lengths().to_vec();
-            let each: usize = lengths[1..].iter().product();
-            lengths[0] = count;
-            made = Some(of.view(0, count * each)?.reshape(&lengths)?);
+    fn finished(&self, all: &[Tensor]) -> Result<Option<Tensor>, TensorError> {
+        let tensor = &all[self.rows.at];
+        let valid = self.rows.valid(tensor, all)?;
+        let tensor = valid.as_ref().unwrap_or(tensor);
+        match dtype_of(self.dtype) {
+            Some(dtype) if dtype != tensor.dtype() => tensor.cast(dtype).map(Some),
+            _ => Ok(valid),
         }
-        Ok(made)
     }
 }
 

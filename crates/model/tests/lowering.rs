@@ -121,7 +121,7 @@ fn known_values_take_no_more_memory_than_their_allowance() {
 #[test]
 fn the_budget_of_the_context_binds_what_is_computed_while_lowering() {
     let weights = vec![long("a", 0), long("b", 1_000_000), long("c", 1)];
-    let nodes = vec![node("n", "Range", &["a", "b", "c"], &["r"]), node("m", "Cast", &["r"], &["f"])];
+    let nodes = [node("n", "Range", &["a", "b", "c"], &["r"]), node("m", "Cast", &["r"], &["f"])];
     let cast = with(nodes[1].clone(), vec![int("to", 1)]);
     let model = file(graph(&[1], vec![nodes[0].clone(), cast, node("add", "Add", &["x", "f"], &["y"])], weights));
     let rules = HostPoolRules { budget_bytes: 1 << 20, ..Default::default() };
@@ -302,21 +302,69 @@ fn the_number_of_suppressed_rows_stays_with_ops_that_keep_the_first_axis() {
 }
 
 #[test]
-fn ops_that_change_the_first_axis_of_suppressed_rows_are_refused_by_name() {
+fn any_op_reads_suppressed_rows_on_both_sides() {
     let weights = [longs("i", &[0]), longs("r", &[-1]), longs("s", &[1]), longs("e", &[3]), longs("two", &[2])];
-    let gather = with(node("m", "Gather", &["rows", "two"], &["c"]), vec![int("axis", 1)]);
-    let cases = [
-        vec![one("Reshape", &["rows", "r"])],
-        vec![with(one("Transpose", &["rows"]), vec![ints("perm", &[1, 0])])],
-        vec![one("Slice", &["rows", "s", "e", "i"])],
-        vec![one("Gather", &["rows", "i"])],
-        vec![one("Unsqueeze", &["rows", "i"])],
-        vec![one("Shape", &["rows"])],
-        vec![one("Add", &["rows", "rows"])],
-        vec![gather, one("Gather", &["x", "c"])],
+    let weights = [&weights[..], &[floats("table", &[5, 1], &[1.0, 2.0, 3.0, 4.0, 5.0])]].concat();
+    let one = |op: &str, inputs: &[&str]| vec![one(op, inputs)];
+    let index = with(node("m", "Gather", &["rows", "two"], &["c"]), vec![int("axis", 1)]);
+    let turned = with(node("n", "Transpose", &["rows"], &["y"]), vec![ints("perm", &[1, 0])]);
+    // The usual end of a detector: the boxes that are left.
+    let boxes_left = [
+        index.clone(),
+        node("o", "Squeeze", &["c", "s"], &["d"]),
+        with(node("p", "Gather", &["x", "d"], &["f"]), vec![int("axis", 1)]),
+        with(node("n", "ReduceSum", &["f", "two"], &["y"]), vec![int("keepdims", 0)]),
     ];
-    for nodes in cases {
-        ends(&End::Unsupported, "the number of rows of", suppression(&nodes, &weights));
+    let cases: Vec<(Vec<NodeProto>, &[usize], Vec<f32>)> = vec![
+        (one("Reshape", &["rows", "r"]), &[12], vec![0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0, 4.0]),
+        (vec![turned], &[3, 4], vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 3.0, 4.0]),
+        (one("Slice", &["rows", "s", "e", "i"]), &[2, 3], vec![0.0, 0.0, 2.0, 0.0, 0.0, 3.0]),
+        (one("Gather", &["rows", "i"]), &[1, 3], vec![0.0, 0.0, 0.0]),
+        (
+            one("Unsqueeze", &["rows", "i"]),
+            &[1, 4, 3],
+            vec![0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0, 4.0],
+        ),
+        (one("Shape", &["rows"]), &[2], vec![4.0, 3.0]),
+        (one("Add", &["rows", "rows"]), &[4, 3], vec![0.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 6.0, 0.0, 0.0, 8.0]),
+        (vec![index, node("n", "Gather", &["table", "c"], &["y"])], &[4, 1, 1], vec![1.0, 3.0, 4.0, 5.0]),
+        (boxes_left.to_vec(), &[1, 4], vec![2.0, 22.0, 38.0, 82.0]),
+    ];
+    let device = Context::on(&vramp_gpu::Device::choose().open().unwrap()).unwrap();
+    for context in [Context::on_host(), device] {
+        for (nodes, lengths, wanted) in &cases {
+            let model = Model::from_bytes(file(suppression(nodes, &weights))).unwrap();
+            for _ in 0..2 {
+                let made = model.run(&[boxes(&context)]).unwrap();
+                assert_eq!(made[0].shape().lengths(), *lengths, "{nodes:?}");
+                assert_eq!(made[0].cast(DType::F32).unwrap().read::<f32>().unwrap(), *wanted, "{nodes:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_number_of_suppressed_rows_may_change_from_run_to_run_and_be_0() {
+    let column = with(node("m", "Gather", &["rows", "two"], &["c"]), vec![int("axis", 1)]);
+    let mut of = suppression(
+        &[column, node("n", "Gather", &["table", "c"], &["y"])],
+        &[longs("two", &[2]), floats("table", &[5], &[1.0, 2.0, 3.0, 4.0, 5.0]), floats("least", &[1], &[0.65])],
+    );
+    // Scores are an input, so that their number above the threshold changes.
+    of.initializer.retain(|weight| weight.name != "scores");
+    of.input.push(typed("scores", F32, Some(&[1, 1, 5])));
+    of.node[0].input.push("least".into());
+    let model = Model::from_bytes(file(of)).unwrap();
+    let context = Context::on_host();
+    for (scores, wanted) in [
+        ([0.9, 0.8, 0.7, 0.6, 0.5], vec![1.0, 3.0]),
+        ([0.0; 5], vec![]),
+        ([0.7, 0.8, 0.7, 0.9, 0.95], vec![5.0, 4.0, 2.0, 3.0]),
+        ([0.9, 0.8, 0.7, 0.6, 0.5], vec![1.0, 3.0]),
+    ] {
+        let scores = context.tensor::<f32>(&scores, &[1, 1, 5]).unwrap();
+        let made = model.run(&[boxes(&context), scores]).unwrap();
+        assert_eq!(made[0].read::<f32>().unwrap(), wanted);
     }
 }
 

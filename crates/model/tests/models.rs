@@ -95,7 +95,7 @@ fn agree(one: &[Tensor], two: &[Tensor]) -> Result<(), String> {
         let (one, two) = (floats(one).unwrap(), floats(two).unwrap());
         let largest = one.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
         let apart = one.iter().zip(&two).fold(0.0_f32, |most, (one, two)| most.max((one - two).abs()));
-        if !(apart <= MOST_APART_ON_TWO_SIDES * largest) {
+        if apart.is_nan() || apart > MOST_APART_ON_TWO_SIDES * largest {
             return Err(format!("output {at} differs by {apart} between the sides; the largest value is {largest}"));
         }
     }

@@ -23,7 +23,6 @@ fn a_second_run_on_the_host_allocates_nothing_but_its_results() {
         for _ in 0..2 {
             drop(model.run(&inputs).unwrap());
         }
-        // The context's list of tensors takes a node more now and then, so the usual run is the one with the fewest.
         let fewest = |run: &dyn Fn() -> usize| (0..8).map(|_| run()).min().unwrap();
         let each = fewest(&|| heap::allocations(|| drop(context.zeros(&[1, 896, 16], DType::F32).unwrap())).1);
         let count = fewest(&|| {
@@ -31,8 +30,9 @@ fn a_second_run_on_the_host_allocates_nothing_but_its_results() {
             assert_eq!(made.len(), outputs);
             count
         });
-        // The results themselves, and the list of them.
-        assert_eq!(count, outputs * each + 1, "a tensor takes {each}");
+        // The results themselves, the list of them, and possibly a node of the context's list of all tensors.
+        let results = outputs * each + 1;
+        assert!((results..=results + 1).contains(&count), "{count} allocations; a tensor takes {each}");
     }
 }
 

@@ -245,7 +245,7 @@ pub(super) fn cast(n: &mut NodeLowering<'_, '_>) -> Lowers {
     n.put(0, made, to)
 }
 
-/// The weight of f64 or bf16 that is cast. Exporters write such constants in front of a cast to the type of the model.
+/// The weight of f64 or bf16 that is cast. Exporters write such constants before a cast to the type of the model.
 fn large_floats<'g>(n: &NodeLowering<'_, 'g>) -> Option<&'g Weight> {
     let weight = n.node.input(0).and_then(|input| n.graph().weight(input));
     weight.filter(|weight| matches!(weight.dtype, OnnxType::F64 | OnnxType::Bf16))

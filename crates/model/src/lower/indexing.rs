@@ -23,7 +23,7 @@ pub(super) fn gather(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let picked = indices(n, 1)?;
     let lengths = n.lengths(x.id);
     let axis = NodeLowering::axis(n.int("axis", 0)?, lengths.len())?;
-    n.keeps_rows(0, x, axis != 0)?;
+    NodeLowering::keeps_rows(x, axis != 0)?;
     if let Some(known) = n.b.known_integers(picked.id) {
         let length = super::node::limited(super::node::signed(lengths[axis]));
         if let Some(index) = known.iter().find(|index| !(-length..length).contains(index)) {

@@ -29,6 +29,7 @@ mod quantisation;
 mod random;
 mod reduction;
 mod resize;
+mod section;
 mod shape;
 mod table;
 mod taps;
@@ -43,6 +44,8 @@ use vramp_tensor::{Binary, Shape, TensorError};
 use error::Fault;
 pub use error::LowerError;
 use node::NodeLowering;
+use section::SectionInput;
+pub use section::{Rest, RestInput, Section};
 
 use crate::error::UnsupportedOp;
 use crate::onnx::{GraphInput, Node, OnnxGraph, OnnxType, Producer};
@@ -64,12 +67,15 @@ pub struct GivenInput {
     pub made: Option<ValueId>,
 }
 
-/// A lowered graph.
+/// A lowered section of a graph.
 #[derive(Debug)]
 pub struct Lowered {
-    /// The graph's inputs that the network is given, in the network's order: those without known words.
+    /// The section's inputs that the network is given, in the network's order: those without known words.
     pub inputs: Vec<usize>,
-    pub outputs: Vec<LoweredOutput>,
+    /// Indices of the graph's outputs that this section computes, and their values.
+    pub outputs: Vec<(usize, LoweredOutput)>,
+    /// What is to be lowered once the section has run.
+    pub rest: Option<Rest>,
     /// Multiplications with an addition, in convolutions and products.
     pub multiply_adds: u64,
 }
@@ -111,6 +117,7 @@ struct Lowering<'g> {
     wides: Vec<Vec<i64>>,
     /// The nodes that read each value; the graph's outputs count as `usize::MAX`.
     readers: Vec<Vec<usize>>,
+    section: &'g Section,
     given: &'g [GivenInput],
     /// Results of convolutions that include the normalisation which reads them.
     normalised: BTreeSet<usize>,
@@ -128,23 +135,34 @@ pub fn unsupported(graph: &OnnxGraph) -> Vec<UnsupportedOp> {
 }
 
 fn unsupported_input(input: &GraphInput) -> Option<UnsupportedOp> {
-    if word_kind(input.dtype).is_some() {
-        return None;
-    }
-    Some(UnsupportedOp { op: format!("input of type {}", input.dtype.name()), node: input.name.clone() })
+    if word_kind(input.dtype).is_some() { None } else { Some(unsupported_type(&input.name, input.dtype)) }
 }
 
-/// Adds the steps of a graph to a builder. There is one given input for each input of the graph.
-pub fn lower(graph: &OnnxGraph, builder: &mut NetworkBuilder, given: &[GivenInput]) -> Result<Lowered, LowerError> {
+fn unsupported_type(input: &str, dtype: OnnxType) -> UnsupportedOp {
+    UnsupportedOp { op: format!("input of type {}", dtype.name()), node: input.to_owned() }
+}
+
+/// Adds the steps of a section to a builder. There is one given input for each input of the section.
+pub fn lower(
+    graph: &OnnxGraph,
+    section: &Section,
+    builder: &mut NetworkBuilder,
+    given: &[GivenInput],
+) -> Result<Lowered, LowerError> {
     let weights: u64 = graph.weights.iter().fold(0, |sum, weight| sum.saturating_add(weight.count() as u64));
     let weights = weights.saturating_mul(4 * WEIGHTS_KNOWN);
     builder.limit_known(weights, weights.saturating_add(KNOWN_BYTES));
-    let lowered = lowered(graph, builder, given);
+    let lowered = lowered(graph, section, builder, given);
     builder.limit_known(u64::MAX, u64::MAX);
     lowered
 }
 
-fn lowered(graph: &OnnxGraph, builder: &mut NetworkBuilder, given: &[GivenInput]) -> Result<Lowered, LowerError> {
+fn lowered(
+    graph: &OnnxGraph,
+    section: &Section,
+    builder: &mut NetworkBuilder,
+    given: &[GivenInput],
+) -> Result<Lowered, LowerError> {
     let mut readers = vec![Vec::new(); graph.values.len()];
     for (at, node) in graph.nodes.iter().enumerate() {
         for value in node.inputs.iter().flatten() {
@@ -155,20 +173,32 @@ fn lowered(graph: &OnnxGraph, builder: &mut NetworkBuilder, given: &[GivenInput]
         readers[output.value].push(usize::MAX);
     }
     let values = vec![None; graph.values.len()];
-    let mut lowering =
-        Lowering { graph, values, wides: Vec::new(), readers, given, normalised: BTreeSet::new(), multiply_adds: 0 };
+    let mut lowering = Lowering {
+        graph,
+        values,
+        wides: Vec::new(),
+        readers,
+        section,
+        given,
+        normalised: BTreeSet::new(),
+        multiply_adds: 0,
+    };
+    let mut late = Late { nodes: Vec::new(), is_late: vec![false; graph.values.len()] };
     let mut refused = Refused { is_without: vec![false; graph.values.len()], ops: Vec::new() };
     let inputs = lowering.inputs(builder, &mut refused)?;
     let has_unknown = graph.nodes.iter().any(|node| table::unsupported(node, graph.opset).is_some());
-    for node in &graph.nodes {
+    for (number, node) in section.nodes.iter().map(|at| (*at, &graph.nodes[*at])) {
         if let Some(op) = table::unsupported(node, graph.opset) {
             refused.node(node, Some(op));
         } else if node.inputs.iter().flatten().any(|value| refused.is_without[*value]) {
             refused.node(node, None);
+        } else if node.inputs.iter().flatten().any(|value| late.is_late[*value]) {
+            late.add(number, node);
         } else {
             let mut at = NodeLowering { b: builder, lowering: &mut lowering, node };
             match table::lower(&mut at) {
                 Ok(()) => {}
+                Err(Fault::ComputedRows) => late.add(number, node),
                 Err(Fault::Unsupported(what)) => refused.node(node, Some(format!("{} ({what})", node.op))),
                 // The list of what is not supported is of more use than a single mistake.
                 Err(_) if has_unknown => refused.node(node, None),
@@ -179,8 +209,25 @@ fn lowered(graph: &OnnxGraph, builder: &mut NetworkBuilder, given: &[GivenInput]
     if !refused.ops.is_empty() {
         return Err(LowerError::Unsupported { ops: refused.ops });
     }
-    let outputs = lowering.outputs(builder)?;
-    Ok(Lowered { inputs, outputs, multiply_adds: lowering.multiply_adds })
+    let outputs = lowering.outputs(builder, &late)?;
+    let rest = if late.nodes.is_empty() { None } else { Some(lowering.rest(builder, late)?) };
+    Ok(Lowered { inputs, outputs, rest, multiply_adds: lowering.multiply_adds })
+}
+
+/// Nodes that depend on the number of rows that a step computes.
+struct Late {
+    nodes: Vec<usize>,
+    /// For each value, whether such a node computes it.
+    is_late: Vec<bool>,
+}
+
+impl Late {
+    fn add(&mut self, number: usize, node: &Node) {
+        self.nodes.push(number);
+        for output in node.outputs.iter().flatten() {
+            self.is_late[*output] = true;
+        }
+    }
 }
 
 /// What cannot be lowered. All of it is listed in one error, so nodes after an unsupported one are passed over.
@@ -203,6 +250,10 @@ impl Refused {
 fn failed(fault: Fault, place: String) -> LowerError {
     match fault {
         Fault::Unsupported(op) => LowerError::Unsupported { ops: vec![UnsupportedOp { op, node: place }] },
+        Fault::ComputedRows => {
+            let op = "rows whose number is computed".to_owned();
+            LowerError::Unsupported { ops: vec![UnsupportedOp { op, node: place }] }
+        }
         Fault::NeedsValue(inputs) => LowerError::NeedsValue { inputs },
         Fault::Problem(problem) => LowerError::Node { node: place, problem },
         Fault::Tensor(
@@ -224,10 +275,10 @@ fn failed(fault: Fault, place: String) -> LowerError {
 impl Lowering<'_> {
     fn inputs(&mut self, builder: &mut NetworkBuilder, refused: &mut Refused) -> Result<Vec<usize>, LowerError> {
         let mut asked = Vec::new();
-        for (at, (input, given)) in self.graph.inputs.iter().zip(self.given).enumerate() {
+        for (at, (input, given)) in self.section.inputs.iter().zip(self.given).enumerate() {
             let place = format!("input `{}`", input.name);
             let Some(kind) = word_kind(input.dtype) else {
-                refused.ops.extend(unsupported_input(input));
+                refused.ops.push(unsupported_type(&input.name, input.dtype));
                 refused.is_without[input.value] = true;
                 continue;
             };
@@ -245,15 +296,24 @@ impl Lowering<'_> {
             let limited =
                 made.and_then(|id| if input.dtype == OnnxType::Bool { one_at_most(builder, id) } else { Ok(id) });
             let id = limited.map_err(|error| failed(Fault::Tensor(error), place))?;
-            self.values[input.value] = Some(Typed::of(id, input.dtype));
+            let is_limited = input.is_limited;
+            self.values[input.value] = Some(Typed { is_limited, ..Typed::of(id, input.dtype) });
         }
         Ok(asked)
     }
 
-    fn outputs(&mut self, builder: &mut NetworkBuilder) -> Result<Vec<LoweredOutput>, LowerError> {
+    /// The values of the outputs, but for those that are late.
+    fn outputs(
+        &mut self,
+        builder: &mut NetworkBuilder,
+        late: &Late,
+    ) -> Result<Vec<(usize, LoweredOutput)>, LowerError> {
         let graph = self.graph;
-        let mut outputs = Vec::with_capacity(graph.outputs.len());
-        for output in &graph.outputs {
+        let mut outputs = Vec::with_capacity(self.section.outputs.len());
+        for (number, output) in self.section.outputs.iter().map(|at| (*at, &graph.outputs[*at])) {
+            if late.is_late[output.value] {
+                continue;
+            }
             let place = || format!("output `{}`", output.name);
             let typed = node::value(self, builder, output.value).map_err(|fault| failed(fault, place()))?;
             if typed.is_limited {
@@ -262,9 +322,32 @@ impl Lowering<'_> {
             }
             // A tensor has a limited number of axes.
             Shape::new(builder.lengths(typed.id)).map_err(|error| failed(Fault::Tensor(error), place()))?;
-            outputs.push(LoweredOutput { value: typed.id, dtype: typed.dtype, rows: typed.rows });
+            outputs.push((number, LoweredOutput { value: typed.id, dtype: typed.dtype, rows: typed.rows }));
         }
         Ok(outputs)
+    }
+
+    /// The section of the late nodes, with what they read of this one.
+    fn rest(&mut self, builder: &NetworkBuilder, late: Late) -> Result<Rest, LowerError> {
+        let graph = self.graph;
+        let read: BTreeSet<usize> =
+            late.nodes.iter().flat_map(|node| graph.nodes[*node].inputs.iter().flatten()).copied().collect();
+        let (mut own, mut inputs) = (Vec::new(), Vec::new());
+        for value in read {
+            // Weights are read from the file again.
+            let Some(typed) = self.values[value].filter(|_| graph.weight(value).is_none()) else { continue };
+            own.push(SectionInput::of(graph, value, typed));
+            let lengths = builder.lengths(typed.id).to_vec();
+            let place = || format!("`{}`", graph.values[value]);
+            Shape::new(&lengths).map_err(|error| failed(Fault::Tensor(error), place()))?;
+            inputs.push(match builder.known(typed.id).filter(|_| typed.rows.is_none()) {
+                Some(words) => RestInput::Known { words, lengths },
+                None => RestInput::Computed(LoweredOutput { value: typed.id, dtype: typed.dtype, rows: typed.rows }),
+            });
+        }
+        let outputs = self.section.outputs.iter().copied().filter(|at| late.is_late[graph.outputs[*at].value]);
+        let section = Section { outputs: outputs.collect(), nodes: late.nodes, inputs: own, is_first: false };
+        Ok(Rest { section, inputs })
     }
 
     /// The graph's inputs on whose values a value depends, as far as they are not known.

@@ -19,7 +19,7 @@ pub(super) fn transpose(n: &mut NodeLowering<'_, '_>) -> Lowers {
     if order.len() != rank {
         return problem(format!("perm {order:?} has {} axes, the input has {rank}", order.len()));
     }
-    n.keeps_rows(0, x, order.first() == Some(&0))?;
+    NodeLowering::keeps_rows(x, order.first() == Some(&0))?;
     let made = n.b.permuted(x.id, &order);
     n.put_moved(0, made, x)
 }
@@ -40,7 +40,7 @@ pub(super) fn slice(n: &mut NodeLowering<'_, '_>) -> Lowers {
         return problem(format!("starts, ends, axes and steps have {counts:?} values, expected equal counts"));
     }
     let axes = NodeLowering::axes(&axes, lengths.len())?;
-    n.keeps_rows(0, x, !axes.contains(&0))?;
+    NodeLowering::keeps_rows(x, !axes.contains(&0))?;
     let mut made = x.id;
     for (at, axis) in axes.into_iter().enumerate() {
         let Some(range) = SliceRange::of(lengths[axis], starts[at], ends[at], steps[at]) else {
@@ -95,7 +95,7 @@ pub(super) fn split(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let x = n.rowed(0)?;
     let lengths = n.lengths(x.id);
     let axis = NodeLowering::axis(n.int("axis", 0)?, lengths.len())?;
-    n.keeps_rows(0, x, axis != 0)?;
+    NodeLowering::keeps_rows(x, axis != 0)?;
     let length = lengths[axis];
     let sizes = match n.attribute_or_input("split", 1)? {
         Some(sizes) => lengths_of(&sizes, "split")?,

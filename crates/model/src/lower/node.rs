@@ -78,19 +78,15 @@ impl<'g> NodeLowering<'_, 'g> {
         }
     }
 
-    /// Fails if the number of valid rows is computed, unless the op `keeps` axis 0 as it is.
-    pub(super) fn keeps_rows(&self, at: usize, typed: Typed, keeps: bool) -> Result<(), Fault> {
-        if keeps || typed.rows.is_none() {
-            return Ok(());
-        }
-        let name = self.node.input(at).map_or("", |value| &self.graph().values[value]);
-        Err(Fault::Unsupported(format!("the number of rows of `{name}` depends on computed values")))
+    /// Leaves the node to a later section if the number of valid rows is computed, unless the op `keeps` axis 0 as it is.
+    pub(super) fn keeps_rows(typed: Typed, keeps: bool) -> Result<(), Fault> {
+        if keeps || typed.rows.is_none() { Ok(()) } else { Err(Fault::ComputedRows) }
     }
 
     /// An input whose values are used only as they are or moved.
     pub(super) fn moved(&mut self, at: usize) -> Result<Typed, Fault> {
         let typed = self.rowed(at)?;
-        self.keeps_rows(at, typed, false)?;
+        Self::keeps_rows(typed, false)?;
         Ok(typed)
     }
 
@@ -152,6 +148,10 @@ impl<'g> NodeLowering<'_, 'g> {
 
     /// A value must be known, but is not.
     fn needs(&self, value: usize) -> Fault {
+        if !self.lowering.section.is_first {
+            let name = &self.graph().values[value];
+            return Fault::Unsupported(format!("sizes that depend on computed values: `{name}`"));
+        }
         let behind = self.lowering.inputs_behind(self.b, value);
         let graph = self.graph();
         let is_small = |at: &usize| {

@@ -77,7 +77,7 @@ pub(super) fn squeeze(n: &mut NodeLowering<'_, '_>) -> Lowers {
     if let Some(axis) = axes.iter().find(|axis| lengths[**axis] != 1) {
         return problem(format!("axis {axis} of {lengths:?} has a length of {}, expected 1", lengths[*axis]));
     }
-    n.keeps_rows(0, x, !axes.contains(&0))?;
+    NodeLowering::keeps_rows(x, !axes.contains(&0))?;
     let left: Vec<usize> = (0..lengths.len()).filter(|axis| !axes.contains(axis)).map(|axis| lengths[axis]).collect();
     let made = n.b.reshaped(x.id, &left)?;
     n.put_moved(0, made, x)
@@ -89,7 +89,7 @@ pub(super) fn unsqueeze(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let lengths = n.lengths(x.id);
     let rank = lengths.len() + axes.len();
     let axes = NodeLowering::axes(&axes, rank)?;
-    n.keeps_rows(0, x, !axes.contains(&0))?;
+    NodeLowering::keeps_rows(x, !axes.contains(&0))?;
     let mut own = lengths.into_iter();
     let made: Vec<usize> =
         (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { own.next().unwrap_or(1) }).collect();

@@ -5,7 +5,7 @@ use vramp_tensor::Binary;
 use vramp_tensor::network::{NetworkBuilder, WordKind};
 
 use super::error::{Fault, problem};
-use super::node::{NodeLowering, limited};
+use super::node::{NodeLowering, limited, signed};
 use super::{Lowering, Typed};
 use crate::onnx::OnnxType;
 
@@ -94,7 +94,7 @@ impl NodeLowering<'_, '_> {
             return Ok(Some(longs));
         }
         // The places of the values, repeated as the values are.
-        let places = self.b.integers((0..longs.len() as i32).collect(), &own)?;
+        let places = self.b.integers((0..limited(signed(longs.len()))).collect(), &own)?;
         let places = self.b.repeated(places, lengths)?;
         let count = lengths.iter().product::<usize>();
         self.b.claim_known("constant", count.saturating_mul(2))?;

@@ -503,20 +503,20 @@ mod tests {
         let x = [nan, 1.0, 2.0, nan, 3.0, nan, nan, -inf, -inf, inf];
         let window = Window { input: [1, 1, 10], output: [1, 1, 9], kernel: [1, 1, 2], stride: [1; 3], ..windows()[0] };
         let most = [1.0, 2.0, nan, 3.0, nan, nan, -inf, -inf, inf];
-        for channels in [1, 4] {
+        for channels in [1, 4_u8] {
             // Channels last, so that all channels of a position are the same.
-            let x: Vec<f32> = x.iter().flat_map(|value| vec![*value; channels]).collect();
-            let made = both(&[Given::Floats(&x, &[1, 10, channels])], |net, ids| {
+            let x: Vec<f32> = x.iter().flat_map(|value| vec![*value; usize::from(channels)]).collect();
+            let made = both(&[Given::Floats(&x, &[1, 10, usize::from(channels)])], |net, ids| {
                 let x = net.permuted(ids[0], &[0, 2, 1]);
                 let (plain, _) = net.max_pool(x, window, None)?;
                 let (most, places) = net.max_pool(x, window, Some(IndexOrder::RowMajor))?;
                 Ok(vec![plain, most, places.expect("indices are wanted")])
             });
-            let wanted = most.repeat(channels);
+            let wanted = most.repeat(usize::from(channels));
             close(&made[0], &wanted, "plain");
             close(&made[1], &wanted, "with indices");
             let places =
-                (0..channels as i32).flat_map(|channel| [1, 2, 3, 4, 5, 6, 7, 7, 9].map(|at| at + 10 * channel));
+                (0..i32::from(channels)).flat_map(|channel| [1, 2, 3, 4, 5, 6, 7, 7, 9].map(|at| at + 10 * channel));
             same(&made[2], &places.collect::<Vec<_>>(), "indices");
         }
     }

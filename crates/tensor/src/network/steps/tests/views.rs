@@ -35,7 +35,6 @@ fn halves() -> Taps {
     Taps { positions: vec![0, 1, 1, 2], weights: vec![0.5, 0.5, 0.25, 0.75], per: 2, outside: None }
 }
 
-#[expect(clippy::too_many_lines, reason = "a list with an entry for each kind of step")]
 fn kinds() -> Vec<Kind> {
     let noise = |lengths: &[usize]| Words::noise(lengths, lengths.len() as u32);
     let kind = |name, lengths: &[&[usize]], add| Kind {

@@ -7,7 +7,7 @@ use anyhow::Context;
 use crate::shell;
 
 /// Fuzz targets. Each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-const FUZZED: &[&str] = &["text", "toml", "tensor_file", "onnx"];
+const FUZZED: &[&str] = &["text", "toml", "tensor_file", "onnx", "lowering"];
 
 /// Each row names a package, a test file of that package that runs with `VRAMP_LONG`, and the cases that the file then
 /// covers.
@@ -20,6 +20,7 @@ const LONG: &[(&str, &str, &str)] = &[
     ("vramp", "endings::", "50,000 random graphs of joins and failures against the rules"),
     ("vramp-tensor", "store_threads::", "eight threads at one store, a minute in each space"),
     ("vramp-model", "hostile::", "files of many small parts, up to the bound of memory"),
+    ("vramp-model", "mutations::", "graphs with unlucky numbers are planned or refused"),
     ("vramp", "budgets::", "pools against plans over more frames"),
     ("vramp-cli", "memory::", "every source, filter and sink under every limit on memory"),
 ];

@@ -12,7 +12,7 @@ use vramp::bench::{
 };
 use vramp::gpu::AdapterKind;
 use vramp::plan::Profile;
-use vramp::tensor::Context;
+use vramp::tensor::{Context, ErrorKind, HostPoolRules};
 use vramp::{Error, PipelineBuilder, machine};
 
 use crate::args::BenchArgs;
@@ -67,9 +67,20 @@ fn wanted_models(what: &[String], folders: &[PathBuf]) -> Vec<&'static ModelWork
 /// otherwise the CPU.
 fn context(args: &BenchArgs) -> Result<Context, CliError> {
     let flags = &args.flags;
-    let builder = Context::builder();
-    let builder = flags.threads.map_or_else(Context::builder, |threads| builder.threads(threads as usize));
-    let choice = request::choice(flags);
+    let mut builder = Context::builder();
+    if let Some(threads) = flags.threads {
+        builder = builder.threads(threads as usize);
+    }
+    let memory = flags.memory.unwrap_or_default();
+    if let Some(budget_bytes) = memory.cpu_bytes {
+        let usual = HostPoolRules::default();
+        builder =
+            builder.host_pool(HostPoolRules { budget_bytes, keep_bytes: usual.keep_bytes.min(budget_bytes), ..usual });
+    }
+    let mut choice = request::choice(flags);
+    if let Some(bytes) = memory.gpu_bytes {
+        choice = choice.budget_bytes(bytes);
+    }
     let requires_device = request::requires_device(flags);
     let is_hardware = || machine::adapter(&choice).is_ok_and(|adapter| adapter.kind != AdapterKind::Software);
     if flags.cpu || !requires_device && !is_hardware() {
@@ -122,6 +133,10 @@ fn refuse(args: &BenchArgs) -> Result<(), CliError> {
 fn failure(error: BenchError) -> CliError {
     match error {
         BenchError::Pipeline(error @ (Error::NoPlan(_) | Error::NoDevice(_))) => error.into(),
+        BenchError::Tensor { ref problem, .. } if problem.kind() == ErrorKind::OutOfMemory => {
+            CliError::NoPlan(chainless(&error))
+        }
+        BenchError::Model { ref problem, .. } if problem.is_out_of_memory() => CliError::NoPlan(chainless(&error)),
         error => CliError::Failed(chainless(&error)),
     }
 }

@@ -264,6 +264,26 @@ fn a_device_that_is_not_there_or_memory_that_is_too_small_is_code_3() {
     assert!(run.err.contains("bytes, ") && run.err.contains("available on the host"), "{}", run.err);
 }
 
+#[test]
+fn a_run_that_is_refused_leaves_no_directory() {
+    let dir = dir("a_run_that_is_refused");
+    let port = |dtype| move |name| Port { name, dtype, dims: &["2"] };
+    let float = port(1);
+    // Only the lowering finds that a product of integers is not supported.
+    let nodes = [node("Shape", &["x"], &["s"]), node("Gemm", &["s", "s"], &["y"])];
+    file(&dir, "net.onnx", model(&nodes, &[float("x")], &[float("y")]));
+    file(&dir, "x.npy", npy("<f4", false, "(2,)", &[0; 8]));
+    let args = ["net.onnx", "--input", "x.npy", "--output", "out/deep", "--cpu"];
+    refused(3, &dir, &args, "Gemm (input 0 of type i64)");
+    let line = json(&ends_with(0, vramp_in(&dir, &["model", "inspect", "net.onnx", "--json"])));
+    assert_eq!(line["unsupported"][0]["op"], "Gemm (input 0 of type i64)", "{line}");
+    // A type that no tensor has.
+    let double = port(11);
+    file(&dir, "net.onnx", model(&[node("Neg", &["x"], &["y"])], &[double("x")], &[double("y")]));
+    let line = json(&ends_with(0, vramp_in(&dir, &["model", "inspect", "net.onnx", "--json"])));
+    assert_eq!(line["unsupported"][0]["op"], "input of type f64", "{line}");
+}
+
 // ---- files
 
 #[test]
@@ -391,6 +411,8 @@ fn the_models_of_the_repository_are_measured() {
             assert!(!line[key].is_null(), "{key} in {line}");
         }
     }
+    let run = ends_with(3, vramp(&["bench", "blazeface", "--cpu", "--seconds", "0.001", "--memory", "100K"]));
+    assert!(run.err.contains("available on the host"), "{}", run.err);
     let mut command = command(&["bench", "yolox_text", "--cpu"]);
     // Outside the repository.
     command.current_dir(std::env::temp_dir());

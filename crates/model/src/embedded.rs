@@ -6,9 +6,9 @@ use std::sync::Arc;
 use vramp_tensor::Context;
 use vramp_tensor::network::{Network, NetworkBuilder, NetworkLayout, ValueId};
 
-use crate::error::ModelError;
-use crate::lower::{self, GivenInput};
-use crate::model::Model;
+use crate::error::{ModelError, UnsupportedOp};
+use crate::lower::{self, GivenInput, Section};
+use crate::model::{Model, NamedLengths};
 use crate::onnx::OnnxType;
 use crate::shelf::{SharedConstant, Shelf};
 
@@ -80,20 +80,36 @@ impl Model {
         let mut builder = NetworkBuilder::new(context);
         let made = before(&mut builder)?;
         self.check_count(made.len())?;
-        let mut named = Vec::new();
+        let mut named = NamedLengths::new();
         let mut given = Vec::with_capacity(made.len());
         for (at, value) in made.into_iter().enumerate() {
             let lengths = builder.lengths(value).to_vec();
             self.check_shape(at, &lengths, &mut named)?;
             given.push(GivenInput { lengths, words: None, made: Some(value) });
         }
-        let lowered = lower::lower(self.graph(), &mut builder, &given)?;
-        let outputs: Vec<EmbeddedOutput<'_>> = self
-            .outputs()
-            .iter()
-            .zip(&lowered.outputs)
-            .map(|(port, output)| EmbeddedOutput { name: &port.name, value: output.value, dtype: output.dtype })
-            .collect();
+        let lowered = lower::lower(self.graph(), &Section::whole(self.graph()), &mut builder, &given)?;
+        // Rows after the valid ones are -1, and whatever reads the output would take them for results. What depends on
+        // their number cannot be part of the same network.
+        let whole = |at: usize| {
+            let output = lowered.outputs.iter().find(|(output, lowered)| *output == at && lowered.rows.is_none());
+            output.map(|(_, output)| output)
+        };
+        let mut ops = Vec::new();
+        let mut outputs: Vec<EmbeddedOutput<'_>> = Vec::with_capacity(self.outputs().len());
+        for (at, port) in self.outputs().iter().enumerate() {
+            match whole(at) {
+                Some(output) => {
+                    outputs.push(EmbeddedOutput { name: &port.name, value: output.value, dtype: output.dtype });
+                }
+                None => {
+                    let op = "an output whose number of rows depends on computed values, in a pipeline".to_owned();
+                    ops.push(UnsupportedOp { op, node: port.name.clone() });
+                }
+            }
+        }
+        if !ops.is_empty() {
+            return Err(ModelError::UnsupportedOps { ops });
+        }
         let outputs = after(&mut builder, &outputs)?;
         Ok(EmbeddedSteps { builder, outputs, multiply_adds: lowered.multiply_adds })
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use vramp_tensor::TensorError;
+use vramp_tensor::{ErrorKind, TensorError};
 
 use crate::lower::LowerError;
 use crate::onnx::OnnxError;
@@ -30,6 +30,16 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// True if there is too little memory: within a budget, or at all.
+    pub fn is_out_of_memory(&self) -> bool {
+        let error = match self {
+            ModelError::Node { error, .. } => error.as_ref(),
+            ModelError::Tensor(error) => error,
+            _ => return false,
+        };
+        error.kind() == ErrorKind::OutOfMemory
+    }
+
     /// True if the device was lost on which the model ran.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn is_lost_device(&self) -> bool {

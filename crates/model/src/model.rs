@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 use vramp_tensor::{Context, Tensor};
 
 use crate::error::ModelError;
@@ -88,7 +89,7 @@ impl Model {
     /// What a run on the host costs with inputs of these shapes.
     pub fn cost(&self, shapes: &[Vec<usize>]) -> Result<ModelCost, ModelError> {
         for (at, shape) in shapes.iter().enumerate().take(self.inputs().len()) {
-            self.check_shape(at, shape, &mut Vec::new())?;
+            self.check_shape(at, shape, &mut NamedLengths::new())?;
         }
         self.check_count(shapes.len())?;
         ModelCost::of(&self.inner.graph, shapes)
@@ -141,16 +142,20 @@ impl Model {
 
     fn attempt(&self, context: &Context, inputs: &[Tensor]) -> Result<Vec<Tensor>, ModelError> {
         let planned = network_for(&self.inner.networks, &self.inner.graph, context, inputs)?;
-        let made = lock(&planned).run(inputs)?;
-        Ok(made)
+        planned.run(&self.inner.graph, inputs)
     }
 
     /// Prepares the network for these inputs without running it. Returns the dispatches of a run; 0 on the host.
     pub fn prepare(&self, context: &Context, inputs: &[Tensor]) -> Result<usize, ModelError> {
         self.check(inputs)?;
         let planned = network_for(&self.inner.networks, &self.inner.graph, context, inputs)?;
-        let dispatches = lock(&planned).dispatches();
-        Ok(dispatches)
+        Ok(planned.dispatches())
+    }
+
+    /// The types of the outputs for these inputs. They are known also if the file does not declare them.
+    pub fn output_types(&self, context: &Context, inputs: &[Tensor]) -> Result<Vec<OnnxType>, ModelError> {
+        self.check(inputs)?;
+        Ok(network_for(&self.inner.networks, &self.inner.graph, context, inputs)?.output_types())
     }
 
     pub(crate) fn graph(&self) -> &OnnxGraph {
@@ -166,7 +171,7 @@ impl Model {
 
     fn check(&self, inputs: &[Tensor]) -> Result<(), ModelError> {
         self.check_count(inputs.len())?;
-        let mut named = Vec::new();
+        let mut named = NamedLengths::new();
         for (at, tensor) in inputs.iter().enumerate() {
             let port = &self.inputs()[at];
             let wanted = dtype_of(port.dtype);
@@ -201,7 +206,7 @@ impl Model {
         &'a self,
         at: usize,
         lengths: &[usize],
-        named: &mut Vec<(&'a str, usize)>,
+        named: &mut NamedLengths<'a>,
     ) -> Result<(), ModelError> {
         let Some(dims) = &self.inner.graph.inputs[at].dims else { return Ok(()) };
         let mut fits = dims.len() == lengths.len();
@@ -231,6 +236,9 @@ impl Model {
         })
     }
 }
+
+/// The lengths of named axes so far.
+pub(crate) type NamedLengths<'a> = SmallVec<[(&'a str, usize); 8]>;
 
 fn shown(dim: &Dim) -> String {
     match dim {

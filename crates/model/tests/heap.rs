@@ -10,9 +10,11 @@ struct Counting;
 thread_local! {
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
+    static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
 fn taken(bytes: usize) {
+    CALLS.set(CALLS.get() + 1);
     LIVE.set(LIVE.get() + bytes.cast_signed());
     PEAK.set(PEAK.get().max(LIVE.get()));
 }
@@ -49,4 +51,11 @@ pub fn peak<T>(f: impl FnOnce() -> T) -> (T, usize) {
     PEAK.set(before);
     let result = f();
     (result, usize::try_from(PEAK.get() - before).expect("the peak is not below its start"))
+}
+
+/// The result of `f`, and how often it allocated memory.
+pub fn allocations<T>(f: impl FnOnce() -> T) -> (T, usize) {
+    let before = CALLS.get();
+    let result = f();
+    (result, CALLS.get() - before)
 }

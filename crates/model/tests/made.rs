@@ -10,7 +10,10 @@ use vramp_model::onnx::proto::{
 use vramp_model::onnx::{OnnxError, OnnxFile, OnnxGraph};
 
 pub const F32: i32 = 1;
+pub const U8: i32 = 2;
+pub const I32: i32 = 6;
 pub const I64: i32 = 7;
+pub const F64: i32 = 11;
 
 pub fn node(name: &str, op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -26,6 +29,69 @@ pub fn weight(name: &str, dims: &[i64]) -> TensorProto {
     let values = dims.iter().product::<i64>() as usize;
     let raw_data = vec![0x3e; values * 4].into();
     TensorProto { name: name.into(), dims: dims.to_vec(), data_type: F32, raw_data, ..Default::default() }
+}
+
+pub fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+    let raw_data = values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into();
+    TensorProto { name: name.into(), dims: dims.to_vec(), data_type: F32, raw_data, ..Default::default() }
+}
+
+/// A list of i64.
+pub fn longs(name: &str, values: &[i64]) -> TensorProto {
+    let raw_data = values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into();
+    let dims = vec![i64::try_from(values.len()).unwrap()];
+    TensorProto { name: name.into(), dims, data_type: I64, raw_data, ..Default::default() }
+}
+
+/// A single i64.
+pub fn long(name: &str, value: i64) -> TensorProto {
+    TensorProto { dims: Vec::new(), ..longs(name, &[value]) }
+}
+
+pub fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto { i: Some(value), kind: 2, ..attribute(name) }
+}
+
+pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
+    AttributeProto { ints: values.to_vec(), kind: 7, ..attribute(name) }
+}
+
+pub fn text(name: &str, value: &'static str) -> AttributeProto {
+    AttributeProto { s: Some(value.into()), kind: 3, ..attribute(name) }
+}
+
+/// The node with attributes.
+pub fn with(mut node: NodeProto, attributes: Vec<AttributeProto>) -> NodeProto {
+    node.attribute = attributes;
+    node
+}
+
+/// A value of any type. Without dims, the shape is not declared.
+pub fn typed(name: &str, elem_type: i32, dims: Option<&[i64]>) -> ValueInfoProto {
+    let shape = dims.map(|dims| TensorShapeProto { dim: dims.iter().map(|length| fixed(*length)).collect() });
+    ValueInfoProto {
+        name: name.into(),
+        r#type: Some(TypeProto { tensor_type: Some(TensorTypeProto { elem_type, shape }) }),
+    }
+}
+
+/// x -> nodes -> y, where x is f32 of these dims.
+pub fn graph(dims: &[i64], nodes: Vec<NodeProto>, weights: Vec<TensorProto>) -> GraphProto {
+    GraphProto {
+        node: nodes,
+        name: "graph".into(),
+        initializer: weights,
+        input: vec![typed("x", F32, Some(dims))],
+        output: vec![typed("y", 0, None)],
+        ..Default::default()
+    }
+}
+
+/// A file of opset 18.
+pub fn file(graph: GraphProto) -> Vec<u8> {
+    let mut model = model(graph);
+    model.opset_import[0].version = 18;
+    model.encode_to_vec()
 }
 
 pub fn fixed(length: i64) -> DimensionProto {

@@ -10,6 +10,9 @@ mod made;
 
 mod external;
 mod hostile;
+mod lowering;
 mod models;
+mod mutations;
 mod nodes;
 mod reading;
+mod running;

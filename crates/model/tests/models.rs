@@ -9,7 +9,7 @@ use serde_json::Value;
 use vramp_gpu::Device;
 use vramp_model::Model;
 use vramp_model::onnx::proto::GraphProto;
-use vramp_tensor::Context;
+use vramp_tensor::{Context, DType, Tensor};
 
 use crate::made;
 
@@ -81,8 +81,31 @@ fn lengths(of: &Value) -> Vec<usize> {
     of.as_array().unwrap().iter().map(|length| length.as_u64().unwrap() as usize).collect()
 }
 
-/// Compares one reference. Returns the largest difference as a share of the largest value.
-fn difference(reference: &Value, path: &Path, context: &Context) -> Result<f64, String> {
+/// The largest difference between the sides, as a share of the largest value.
+const MOST_APART_ON_TWO_SIDES: f32 = 1e-4;
+
+/// Fails unless the outputs of two sides agree.
+fn agree(one: &[Tensor], two: &[Tensor]) -> Result<(), String> {
+    assert_eq!(one.len(), two.len());
+    for (at, (one, two)) in one.iter().zip(two).enumerate() {
+        if one.shape() != two.shape() || one.dtype() != two.dtype() {
+            return Err(format!("output {at} is {} on one side and {} on the other", one.shape(), two.shape()));
+        }
+        let floats = |tensor: &Tensor| tensor.cast(DType::F32).and_then(|tensor| tensor.read::<f32>());
+        let (one, two) = (floats(one).unwrap(), floats(two).unwrap());
+        let largest = one.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+        // A difference that is NaN is no small one.
+        let is_near = |(one, two): &(&f32, &f32)| (*one - *two).abs() <= MOST_APART_ON_TWO_SIDES * largest;
+        if let Some((one, two)) = one.iter().zip(&two).find(|pair| !is_near(pair)) {
+            return Err(format!("output {at} has {one} and {two} on the two sides; the largest value is {largest}"));
+        }
+    }
+    Ok(())
+}
+
+/// Compares one reference. Returns the largest difference as a share of the largest value. With a second context, the
+/// results on both sides are compared too.
+fn difference(reference: &Value, path: &Path, context: &Context, twin: Option<&Context>) -> Result<f64, String> {
     let text = |key: &str| reference[key].as_str().unwrap();
     let shape = lengths(&reference["shape"]);
     let (low, high) = (reference["low"].as_f64().unwrap() as f32, reference["high"].as_f64().unwrap() as f32);
@@ -98,6 +121,11 @@ fn difference(reference: &Value, path: &Path, context: &Context) -> Result<f64, 
     let model = Model::open(path).map_err(|error| error.to_string())?;
     let input = context.tensor(&values, &shape).map_err(|error| error.to_string())?;
     let outputs = model.run_named(&[(text("input"), input)]).map_err(|error| error.to_string())?;
+    if let Some(twin) = twin {
+        let input = twin.tensor(&values, &shape).map_err(|error| error.to_string())?;
+        let others = model.run_named(&[(text("input"), input)]).map_err(|error| error.to_string())?;
+        agree(&others, &outputs)?;
+    }
     let mut worst = 0.0_f64;
     for expected in reference["outputs"].as_array().unwrap() {
         let name = expected["name"].as_str().unwrap();
@@ -125,14 +153,14 @@ fn difference(reference: &Value, path: &Path, context: &Context) -> Result<f64, 
 }
 
 /// Compares all references whose models are there.
-fn all_match(context: &Context) {
+fn all_match(context: &Context, twin: Option<&Context>) {
     let references: Value = serde_json::from_str(include_str!("data/references.json")).unwrap();
     let mut failed = Vec::new();
     let references = references.as_array().unwrap();
     for reference in references {
         let name = reference["model"].as_str().unwrap();
         let path = file(name);
-        match difference(reference, &path, context) {
+        match difference(reference, &path, context, twin) {
             Ok(worst) if worst <= MOST_APART => {
                 println!("{name} {}: {worst:.1e}", reference["shape"]);
             }
@@ -145,12 +173,12 @@ fn all_match(context: &Context) {
 
 #[test]
 fn models_give_the_results_of_onnx_runtime_on_the_host() {
-    all_match(&Context::on_host());
+    all_match(&Context::on_host(), None);
 }
 
 #[test]
-fn models_give_the_results_of_onnx_runtime_on_a_device() {
-    all_match(&Context::on(&Device::choose().open().unwrap()).unwrap());
+fn models_give_the_results_of_onnx_runtime_and_of_the_host_on_a_device() {
+    all_match(&Context::on(&Device::choose().open().unwrap()).unwrap(), Some(&Context::on_host()));
 }
 
 #[test]

@@ -159,6 +159,8 @@ fn device() -> Context {
 
 const SINGLE: &[u8] = include_bytes!("data/node_tests.bin");
 const LARGE: &[u8] = include_bytes!("data/node_tests_large.bin");
+/// Results of ONNX Runtime.
+const SPECIAL: &[u8] = include_bytes!("data/special_values.bin");
 const SEVERAL: &[u8] = include_bytes!("data/node_tests_more.bin");
 
 #[test]
@@ -175,6 +177,16 @@ fn all_single_ops_match_on_a_device() {
 fn pools_of_large_volumes_match_on_both_sides() {
     all_pass(LARGE, &Context::on_host(), 2);
     all_pass(LARGE, &device(), 2);
+}
+
+#[test]
+fn odd_values_and_settings_match_onnx_runtime_on_the_host() {
+    all_pass(SPECIAL, &Context::on_host(), 78);
+}
+
+#[test]
+fn odd_values_and_settings_match_onnx_runtime_on_a_device() {
+    all_pass(SPECIAL, &device(), 78);
 }
 
 #[test]

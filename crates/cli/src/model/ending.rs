@@ -45,7 +45,7 @@ impl Ending {
         self.state().is_requested
     }
 
-    fn request(&self) {
+    pub(super) fn request(&self) {
         // The lock is held while the program exits, so that no file is created meanwhile.
         let mut state = self.state();
         if state.is_requested || !state.is_writing {

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use vramp::model::onnx::{Dim, OnnxType};
-use vramp::model::{Model, ModelCost, ModelFacts, Port, UnsupportedOp};
+use vramp::model::{Model, ModelCost, ModelError, ModelFacts, Port, UnsupportedOp};
 use vramp::plan::bytes_in_words;
 
 use super::ports::{assign, declared, names_of, printable, shape};
@@ -20,12 +20,15 @@ use crate::page;
 pub(super) fn run(args: &ModelInspectArgs) -> Result<(), CliError> {
     let model = super::open(&args.model)?;
     let sizes = sizes(&args.size, model.inputs())?;
-    let facts = model.facts();
-    let cost = if facts.unsupported.is_empty() {
-        model.cost(&sizes).map_err(|error| format!("{error}"))
-    } else {
-        Err("the model has unsupported ops".to_owned())
-    };
+    let mut facts = model.facts();
+    let cost = model.cost(&sizes).map_err(|error| match error {
+        ModelError::UnsupportedOps { ops } => {
+            // All of them, with settings that only the lowering finds.
+            facts.unsupported = ops;
+            "the model has unsupported ops".to_owned()
+        }
+        error => error.to_string(),
+    });
     // A shape that an option gives is wrong if the model cannot have it. A guessed one is only unlucky.
     if let (Err(problem), false) = (&cost, args.size.is_empty() || !facts.unsupported.is_empty()) {
         return Err(CliError::Wrong(anyhow!("--size {}: {problem}", args.size.join(" --size "))));
@@ -39,11 +42,16 @@ pub(super) fn run(args: &ModelInspectArgs) -> Result<(), CliError> {
     page::result(shown.as_bytes())
 }
 
+/// The shapes of the inputs if axes without a fixed length have the length 1.
+pub(super) fn smallest(ports: &[Port]) -> Vec<Vec<usize>> {
+    let length = |dim: &Dim| if let Dim::Fixed(length) = dim { *length } else { 1 };
+    ports.iter().map(|port| port.dims.iter().map(length).collect()).collect()
+}
+
 /// The shapes of the inputs with which costs are computed.
 fn sizes(words: &[String], ports: &[Port]) -> Result<Vec<Vec<usize>>, CliError> {
     let wrong = |problem: String| Err(CliError::Wrong(anyhow!("--size {problem}; {}", names_of(ports))));
-    let length = |dim: &Dim| if let Dim::Fixed(length) = dim { *length } else { 1 };
-    let mut sizes: Vec<Vec<usize>> = ports.iter().map(|port| port.dims.iter().map(length).collect()).collect();
+    let mut sizes = smallest(ports);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     for assigned in assign("--size", &words, ports, |_| false)? {
         let lengths: Option<Vec<usize>> = assigned.value.split('x').map(|length| length.parse().ok()).collect();

@@ -17,11 +17,11 @@ use vramp::tensor::{Context, Tensor, TensorError};
 
 use super::device::{backend_of, context};
 use super::ending::Ending;
-use super::failure;
 use super::inputs::InputFiles;
 use super::outputs::OutputFiles;
 use super::ports::{printable, shape};
 use super::progress::Progress;
+use super::{failure, inspect};
 use crate::args::ModelRunArgs;
 use crate::failure::CliError;
 use crate::page;
@@ -32,14 +32,17 @@ pub(super) fn run(args: &ModelRunArgs) -> Result<(), CliError> {
     let model = super::open(&args.model)?;
     let ops = model.facts().unsupported;
     if !ops.is_empty() {
-        return Err(failure(&args.model, &ModelError::UnsupportedOps { ops }));
+        // Other settings that are not supported are found only for sizes of the inputs.
+        let all = model.cost(&inspect::smallest(model.inputs())).err();
+        let all = all.filter(|error| matches!(error, ModelError::UnsupportedOps { .. }));
+        return Err(failure(&args.model, &all.unwrap_or(ModelError::UnsupportedOps { ops })));
     }
     let files = InputFiles::open(&args.input, model.inputs())?;
     let written = args.output.as_deref().map(|folder| {
         let read = files.paths().chain([args.model.as_path()]);
         OutputFiles::prepare(folder, model.outputs(), read, &ending)
     });
-    let written = written.transpose()?;
+    let mut written = written.transpose()?;
     let context = context(args)?;
     let device = context.device();
     if args.verbose {
@@ -54,8 +57,9 @@ pub(super) fn run(args: &ModelRunArgs) -> Result<(), CliError> {
     if device.is_some() && context.device().is_none() && !args.quiet {
         page::warning("the device was lost; the results are those of the CPU");
     }
-    if let Some(written) = &written {
-        written.write(model.outputs(), &runs.outputs, &ending)?;
+    if let Some(written) = &mut written {
+        let types = model.output_types(&context, &inputs).map_err(|error| failure(&args.model, &error))?;
+        written.write(model.outputs(), &types, &runs.outputs, &ending)?;
     }
     let figures = Figures::of(&runs, &context, load);
     let text = if args.json {

@@ -5,10 +5,13 @@ use vramp_tensor::network::{ValueId, Window};
 use super::error::{Fault, problem};
 use super::node::NodeLowering;
 use super::normalisation::{self, ScaleAndShift};
-use super::windows::{Pads, WindowSettings, shared, three};
+use super::windows::{LONGEST, Pads, WindowSettings, shared, three};
 use crate::onnx::OnnxType;
 
 type Lowers = Result<(), Fault>;
+
+/// Maximum product of the strides of a transposed convolution, which are as many convolutions of their own.
+const MOST_PHASES: usize = 4096;
 
 /// Input, weights, bias, and the spatial lengths of a convolution.
 struct Operands {
@@ -48,8 +51,9 @@ fn check_bias(n: &NodeLowering<'_, '_>, bias: Option<ValueId>, channels: usize) 
 
 pub(super) fn conv(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let Operands { x, mut weights, mut bias, dtype, groups, lengths, kernel } = operands(n)?;
-    if kernel[1] * groups != lengths[1] {
-        let problem_text = format!("weights {kernel:?} and {groups} groups need {} channels", kernel[1] * groups);
+    if kernel[1].checked_mul(groups) != Some(lengths[1]) {
+        let needs = kernel[1].saturating_mul(groups);
+        let problem_text = format!("weights {kernel:?} and {groups} groups need {needs} channels");
         return problem(format!("{problem_text}, the input {lengths:?} has {}", lengths[1]));
     }
     check_bias(n, bias, kernel[0])?;
@@ -62,14 +66,14 @@ pub(super) fn conv(n: &mut NodeLowering<'_, '_>) -> Lowers {
         weights = scaled(n, weights, scale, 0)?;
         bias = Some(shifted(n, bias, scale, shift)?);
     }
-    count(n, lengths[0], &window, kernel[0] * kernel[1], window.places());
+    count(n, lengths[0], &window, [kernel[0], kernel[1]], window.places());
     let made = n.b.convolution(x, weights, bias, window, groups)?;
     n.put(0, made, dtype)
 }
 
 pub(super) fn conv_transpose(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let Operands { x, mut weights, mut bias, dtype, groups, lengths, kernel } = operands(n)?;
-    let channels = kernel[1] * groups;
+    let channels = kernel[1].saturating_mul(groups);
     if kernel[0] != lengths[1] {
         return problem(format!(
             "weights {kernel:?} need {} channels, the input {lengths:?} has {}",
@@ -107,8 +111,17 @@ pub(super) fn conv_transpose(n: &mut NodeLowering<'_, '_>) -> Lowers {
                 None => return problem(format!("pads {} and {} cut more than {whole} values", begin[axis], end[axis])),
             },
         };
+        if whole.max(made) > LONGEST {
+            return problem(format!(
+                "an output of {made} values along spatial axis {axis}; at most {LONGEST} are possible"
+            ));
+        }
         begin.push(pad);
         output.push(made);
+    }
+    let phases = settings.stride.iter().fold(1, |product: usize, stride| product.saturating_mul(*stride));
+    if phases > MOST_PHASES {
+        return Err(Fault::Unsupported(format!("strides {:?}; their product may be {MOST_PHASES}", settings.stride)));
     }
     let window = Window {
         input: three(&lengths[2..], 1),
@@ -124,7 +137,7 @@ pub(super) fn conv_transpose(n: &mut NodeLowering<'_, '_>) -> Lowers {
         weights = scaled(n, weights, scale, 1)?;
         bias = Some(shifted(n, bias, scale, shift)?);
     }
-    count(n, lengths[0], &window, kernel[0] * kernel[1], window.inputs());
+    count(n, lengths[0], &window, [kernel[0], kernel[1]], window.inputs());
     let made = n.b.transposed_convolution(x, weights, bias, window, groups)?;
     n.put(0, made, dtype)
 }
@@ -152,7 +165,8 @@ fn shifted(
     }
 }
 
-fn count(n: &mut NodeLowering<'_, '_>, batch: usize, window: &Window, pairs: usize, places: usize) {
-    let each = (pairs * window.taps()) as u64;
-    n.lowering.multiply_adds += each.saturating_mul((batch * places) as u64);
+fn count(n: &mut NodeLowering<'_, '_>, batch: usize, window: &Window, channels: [usize; 2], places: usize) {
+    let factors = [channels[0], channels[1], window.taps(), batch, places];
+    let all = factors.iter().fold(1, |product: u64, factor| product.saturating_mul(*factor as u64));
+    n.lowering.multiply_adds = n.lowering.multiply_adds.saturating_add(all);
 }

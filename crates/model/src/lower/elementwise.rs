@@ -6,7 +6,7 @@ use vramp_tensor::{Binary, Unary};
 use super::error::{Fault, problem};
 use super::node::NodeLowering;
 use super::{Typed, word_kind};
-use crate::onnx::OnnxType;
+use crate::onnx::{OnnxType, Weight};
 
 type Lowers = Result<(), Fault>;
 
@@ -34,59 +34,60 @@ fn same_types(one: Typed, two: Typed) -> Lowers {
 
 /// Add, Sub, Mul, Div.
 pub(super) fn arithmetic(n: &mut NodeLowering<'_, '_>, op: Binary) -> Lowers {
-    let (a, b) = (n.x(0)?, n.x(1)?);
+    let (a, b) = (n.moved(0)?, n.moved(1)?);
     same_types(a, b)?;
-    let made = computed(n, op, a, b)?;
-    n.put(0, made, a.dtype)
-}
-
-fn computed(n: &mut NodeLowering<'_, '_>, op: Binary, a: Typed, b: Typed) -> Result<ValueId, Fault> {
+    if let Some(made) = n.wide_binary(op, a, b)? {
+        return n.put_typed(0, made);
+    }
+    let (a, b) = (n.x(0)?, n.x(1)?);
     let made = n.bin(op, a.id, b.id)?;
-    if a.dtype == OnnxType::I64 && n.b.is_known(made) {
-        in_range(n, op, a.id, b.id)?;
-    }
-    n.wrapped(made, a.dtype)
-}
-
-/// Fails if integers of 64 bits that are known leave the range of 32 bits. Floats are exact enough to notice that.
-fn in_range(n: &mut NodeLowering<'_, '_>, op: Binary, a: ValueId, b: ValueId) -> Lowers {
-    if op == Binary::Div {
-        return Ok(());
-    }
-    let (a, b) = (n.floats(a)?, n.floats(b)?);
-    let rough = n.bin(op, a, b)?;
-    let is_out = |value: &f32| *value >= 2_147_483_648.0 || *value < -2_147_483_648.0;
-    match n.b.known_floats(rough).unwrap_or_default().into_iter().find(is_out) {
-        Some(value) => problem(format!("the result {value} does not fit into 32 bits")),
-        None => Ok(()),
-    }
+    let made = n.wrapped(made, a.dtype)?;
+    n.put(0, made, a.dtype)
 }
 
 /// Max, Min and Sum of any number of inputs.
 pub(super) fn variadic(n: &mut NodeLowering<'_, '_>, op: Binary) -> Lowers {
-    let mut made = n.x(0)?;
+    let mut made = n.moved(0)?;
     for at in 1..n.node.inputs.len() {
-        let next = n.x(at)?;
+        let next = n.moved(at)?;
         same_types(made, next)?;
-        made = Typed::of(computed(n, op, made, next)?, made.dtype);
+        if let Some(wide) = n.wide_binary(op, made, next)? {
+            made = wide;
+            continue;
+        }
+        // Computed values are within 32 bits, so a limit that was limited to 32 bits has the same effect.
+        if op == Binary::Add && (made.is_limited || next.is_limited) {
+            return problem("a value that is known exceeds 32 bits, and one that is computed has 32 bits");
+        }
+        let both = n.bin(op, made.id, next.id)?;
+        made = Typed::of(n.wrapped(both, made.dtype)?, made.dtype);
     }
-    n.put(0, made.id, made.dtype)
+    n.put_typed(0, made)
 }
 
 /// Less, Greater and Equal.
 pub(super) fn comparison(n: &mut NodeLowering<'_, '_>, op: Binary) -> Lowers {
-    let (a, b) = (n.x(0)?, n.x(1)?);
+    let (a, b) = (n.moved(0)?, n.moved(1)?);
     same_types(a, b)?;
+    if let Some(made) = n.wide_binary(op, a, b)? {
+        return n.put(0, made.id, OnnxType::Bool);
+    }
+    let (a, b) = (n.x(0)?, n.x(1)?);
     let made = n.bin(op, a.id, b.id)?;
     n.put(0, made, OnnxType::Bool)
 }
 
 /// `LessOrEqual` and `GreaterOrEqual`. The opposite of the other comparison would be true for NaN.
 pub(super) fn or_equal(n: &mut NodeLowering<'_, '_>, op: Binary) -> Lowers {
-    let (a, b) = (n.x(0)?, n.x(1)?);
+    let (a, b) = (n.moved(0)?, n.moved(1)?);
     same_types(a, b)?;
-    let strict = n.bin(op, a.id, b.id)?;
-    let equal = n.bin(Binary::Equal, a.id, b.id)?;
+    let (strict, equal) = match (n.wide_binary(op, a, b)?, n.wide_binary(Binary::Equal, a, b)?) {
+        (Some(strict), Some(equal)) => (strict.id, equal.id),
+        _ => {
+            let (a, b) = (n.x(0)?, n.x(1)?);
+            (n.bin(op, a.id, b.id)?, n.bin(Binary::Equal, a.id, b.id)?)
+        }
+    };
     let made = n.bin(Binary::Max, strict, equal)?;
     n.put(0, made, OnnxType::Bool)
 }
@@ -103,6 +104,9 @@ pub(super) fn logic(n: &mut NodeLowering<'_, '_>, op: Binary) -> Lowers {
 
 pub(super) fn not(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let x = n.x(0)?;
+    if x.dtype != OnnxType::Bool {
+        return problem(format!("the input is {}, expected bool", x.dtype.name()));
+    }
     let one = n.i(1)?;
     let made = n.bin(Binary::Sub, one, x.id)?;
     n.put(0, made, OnnxType::Bool)
@@ -125,8 +129,14 @@ pub(super) fn clip(n: &mut NodeLowering<'_, '_>) -> Lowers {
             }
         }
     } else {
-        low = n.optional(1)?.map(|typed| typed.id);
-        high = n.optional(2)?.map(|typed| typed.id);
+        // Computed values are within 32 bits, so a bound that was limited to 32 bits has the same effect.
+        for (at, bound) in [(1, &mut low), (2, &mut high)] {
+            if n.has(at) {
+                let typed = n.moved(at)?;
+                same_types(x, typed)?;
+                *bound = Some(typed.id);
+            }
+        }
     }
     let mut made = x.id;
     for (bound, op) in [(low, Binary::Max), (high, Binary::Min)] {
@@ -214,10 +224,16 @@ pub(super) fn cast(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let Some(kind) = word_kind(to) else {
         return Err(Fault::Unsupported(format!("to {}", to.name())));
     };
-    let x = n.moved(0)?;
+    if let Some(floats) = large_floats(n) {
+        return cast_floats(n, floats, to);
+    }
+    let x = n.rowed(0)?;
     let is_integer = |dtype| matches!(dtype, OnnxType::I32 | OnnxType::I64);
     if is_integer(to) && is_integer(x.dtype) && (to == OnnxType::I64 || !x.is_limited) {
         return n.put_typed(0, Typed { dtype: to, ..x });
+    }
+    if let Some(made) = n.wide_cast(x, to)? {
+        return n.put_typed(0, made);
     }
     let x = n.x(0)?;
     let made = if to == OnnxType::Bool {
@@ -225,6 +241,23 @@ pub(super) fn cast(n: &mut NodeLowering<'_, '_>) -> Lowers {
     } else {
         let words = n.b.cast(x.id, kind)?;
         if x.dtype == to { words } else { n.wrapped(words, to)? }
+    };
+    n.put(0, made, to)
+}
+
+/// The weight of f64 or bf16 that is cast. Exporters write such constants before a cast to the type of the model.
+fn large_floats<'g>(n: &NodeLowering<'_, 'g>) -> Option<&'g Weight> {
+    let weight = n.node.input(0).and_then(|input| n.graph().weight(input));
+    weight.filter(|weight| matches!(weight.dtype, OnnxType::F64 | OnnxType::Bf16))
+}
+
+fn cast_floats(n: &mut NodeLowering<'_, '_>, weight: &Weight, to: OnnxType) -> Lowers {
+    let floats = n.b.floats(weight.floats()?.into_owned(), &weight.dims)?;
+    let made = if to == OnnxType::Bool {
+        as_bool(n, floats)?
+    } else {
+        let words = n.b.cast(floats, word_kind(to).unwrap_or(WordKind::F32))?;
+        n.wrapped(words, to)?
     };
     n.put(0, made, to)
 }
@@ -241,6 +274,6 @@ pub(super) fn as_bool(n: &mut NodeLowering<'_, '_>, x: ValueId) -> Result<ValueI
 }
 
 pub(super) fn identity(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let x = n.moved(0)?;
+    let x = n.rowed(0)?;
     n.put_typed(0, x)
 }

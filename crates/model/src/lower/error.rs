@@ -28,6 +28,8 @@ pub enum LowerError {
 #[derive(Debug)]
 pub(super) enum Fault {
     Unsupported(String),
+    /// An input has as many rows as a step computes, and the op needs their number.
+    ComputedRows,
     NeedsValue(Vec<usize>),
     Problem(String),
     Tensor(TensorError),

@@ -19,10 +19,11 @@ fn indices(n: &mut NodeLowering<'_, '_>, at: usize) -> Result<Typed, Fault> {
 }
 
 pub(super) fn gather(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let x = n.moved(0)?;
+    let x = n.rowed(0)?;
     let picked = indices(n, 1)?;
     let lengths = n.lengths(x.id);
     let axis = NodeLowering::axis(n.int("axis", 0)?, lengths.len())?;
+    NodeLowering::keeps_rows(x, axis != 0)?;
     if let Some(known) = n.b.known_integers(picked.id) {
         let length = super::node::limited(super::node::signed(lengths[axis]));
         if let Some(index) = known.iter().find(|index| !(-length..length).contains(index)) {
@@ -124,6 +125,7 @@ pub(super) fn dropout(n: &mut NodeLowering<'_, '_>) -> Lowers {
     }
     let mut random = super::random::Random::seeded(n.int("seed", 0)? as u32);
     let count: usize = lengths.iter().product();
+    n.b.claim_known("dropout", count)?;
     let kept = (0..count).map(|_| i32::from(random.next_unit() >= f64::from(ratio))).collect();
     let mask = n.b.integers(kept, &lengths)?;
     let factor = n.floats(mask)?;

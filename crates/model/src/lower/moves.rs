@@ -10,7 +10,7 @@ use super::node::{NodeLowering, lengths_of, signed};
 type Lowers = Result<(), Fault>;
 
 pub(super) fn transpose(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let x = n.moved(0)?;
+    let x = n.rowed(0)?;
     let rank = n.b.lengths(x.id).len();
     let order = match n.node.attributes.ints("perm")? {
         Some(perm) => NodeLowering::axes(perm, rank)?,
@@ -19,12 +19,13 @@ pub(super) fn transpose(n: &mut NodeLowering<'_, '_>) -> Lowers {
     if order.len() != rank {
         return problem(format!("perm {order:?} has {} axes, the input has {rank}", order.len()));
     }
+    NodeLowering::keeps_rows(x, order.first() == Some(&0))?;
     let made = n.b.permuted(x.id, &order);
     n.put_moved(0, made, x)
 }
 
 pub(super) fn slice(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let x = n.moved(0)?;
+    let x = n.rowed(0)?;
     let lengths = n.lengths(x.id);
     let needed = |name: &str, found: Option<Vec<i64>>| found.ok_or_else(|| Fault::Problem(format!("it has no {name}")));
     let old = n.opset() < 10;
@@ -39,12 +40,13 @@ pub(super) fn slice(n: &mut NodeLowering<'_, '_>) -> Lowers {
         return problem(format!("starts, ends, axes and steps have {counts:?} values, expected equal counts"));
     }
     let axes = NodeLowering::axes(&axes, lengths.len())?;
+    NodeLowering::keeps_rows(x, !axes.contains(&0))?;
     let mut made = x.id;
     for (at, axis) in axes.into_iter().enumerate() {
         let Some(range) = SliceRange::of(lengths[axis], starts[at], ends[at], steps[at]) else {
             return problem("a step is 0");
         };
-        if (range.first, range.count, range.step) == (0, lengths[axis], 1) {
+        if (range.first, range.count, range.step) == (0, lengths[axis], 1) && !range.is_reversed {
             continue;
         }
         made = n.b.sliced(made, axis, range.first, range.count, range.step);
@@ -80,7 +82,9 @@ impl SliceRange {
             let count = count.div_ceil(every as usize);
             return Some(SliceRange { first: start as usize, count, step: every as usize, is_reversed: false });
         }
-        let (start, end) = (start.clamp(-1, length - 1), end.clamp(-1, length - 1));
+        // A start before the first value is the first value, and an end before it is before all values.
+        let (start, end) = (start.clamp(0, (length - 1).max(0)), end.clamp(-1, length - 1));
+        let start = start.min(length - 1);
         let count = ((start - end).max(0) as usize).div_ceil(every as usize);
         let first = if count == 0 { 0 } else { start as usize - (count - 1) * every as usize };
         Some(SliceRange { first, count, step: every as usize, is_reversed: count > 1 })
@@ -88,16 +92,21 @@ impl SliceRange {
 }
 
 pub(super) fn split(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let x = n.moved(0)?;
+    let x = n.rowed(0)?;
     let lengths = n.lengths(x.id);
     let axis = NodeLowering::axis(n.int("axis", 0)?, lengths.len())?;
+    NodeLowering::keeps_rows(x, axis != 0)?;
     let length = lengths[axis];
     let sizes = match n.attribute_or_input("split", 1)? {
         Some(sizes) => lengths_of(&sizes, "split")?,
         None => {
-            let parts = n.int("num_outputs", signed(n.node.outputs.len()))?.max(1) as usize;
-            let each = length.div_ceil(parts);
-            (0..parts).map(|part| length.saturating_sub(part * each).min(each)).collect()
+            let has = n.node.outputs.len();
+            let parts = n.int("num_outputs", signed(has))?;
+            if parts != signed(has) || has == 0 {
+                return problem(format!("num_outputs is {parts}, but it has {has} outputs"));
+            }
+            let each = length.div_ceil(has);
+            (0..has).map(|part| length.saturating_sub(part * each).min(each)).collect()
         }
     };
     if sizes.iter().sum::<usize>() != length || sizes.len() < n.node.outputs.len() {
@@ -121,9 +130,6 @@ pub(super) fn concat(n: &mut NodeLowering<'_, '_>) -> Lowers {
         let part = n.moved(at)?;
         if part.dtype != first.dtype {
             return problem(format!("the inputs are {} and {}", first.dtype.name(), part.dtype.name()));
-        }
-        if part.rows.is_some() {
-            n.x(at)?;
         }
         is_limited |= part.is_limited;
         parts.push(part.id);
@@ -207,6 +213,15 @@ pub(super) fn pad(n: &mut NodeLowering<'_, '_>) -> Lowers {
         if left < lengths[*axis] {
             made = n.b.sliced(made, *axis, cut(before), left, 1);
         }
+        let most = u32::MAX;
+        if before.max(after) > i64::from(most) {
+            return problem(format!("pads {before} and {after} of axis {axis} are larger than {most}"));
+        }
+        if mode == PadMode::Reflect && before.max(after) >= signed(left.max(1)) {
+            return problem(format!(
+                "reflecting pads {before} and {after} reach beyond the {left} values of axis {axis}"
+            ));
+        }
         begin[*axis] = before.max(0) as usize;
         end[*axis] = after.max(0) as usize;
     }
@@ -241,16 +256,26 @@ fn picture(n: &NodeLowering<'_, '_>, x: ValueId) -> Result<[usize; 4], Fault> {
     }
 }
 
+/// The side of a block, and the number of its values.
+fn block(n: &NodeLowering<'_, '_>) -> Result<(usize, usize), Fault> {
+    let side = n.int("blocksize", 0)?;
+    let found = usize::try_from(side).ok().filter(|side| *side > 0 && u32::try_from(*side).is_ok());
+    match found.and_then(|side| Some((side, side.checked_mul(side)?))) {
+        Some(found) => Ok(found),
+        None => problem(format!("its blocksize is {side}, expected 1 to {}", u32::MAX)),
+    }
+}
+
 /// Values of a block that lie in channels move to the picture. The copy is made with channels last, which is how
 /// convolutions read and write pictures.
 pub(super) fn depth_to_space(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let x = n.x(0)?;
     let [count, channels, height, width] = picture(n, x.id)?;
-    let block = n.int("blocksize", 0)?.max(0) as usize;
-    if block == 0 || channels % (block * block) != 0 {
+    let (block, values) = block(n)?;
+    if !channels.is_multiple_of(values) {
         return problem(format!("{channels} channels cannot be divided into blocks of {block}x{block}"));
     }
-    let left = channels / (block * block);
+    let left = channels / values;
     let apart = if n.text("mode", "DCR")? == "CRD" {
         let apart = n.b.reshaped(x.id, &[count, left, block, block, height, width])?;
         n.b.permuted(apart, &[0, 4, 2, 5, 3, 1])
@@ -266,15 +291,15 @@ pub(super) fn depth_to_space(n: &mut NodeLowering<'_, '_>) -> Lowers {
 pub(super) fn space_to_depth(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let x = n.x(0)?;
     let [count, channels, height, width] = picture(n, x.id)?;
-    let block = n.int("blocksize", 0)?.max(0) as usize;
-    if block == 0 || !height.is_multiple_of(block) || !width.is_multiple_of(block) {
+    let (block, values) = block(n)?;
+    if !height.is_multiple_of(block) || !width.is_multiple_of(block) {
         return problem(format!("{height}x{width} cannot be divided into blocks of {block}x{block}"));
     }
     let (rows, columns) = (height / block, width / block);
     let apart = n.b.reshaped(x.id, &[count, channels, rows, block, columns, block])?;
     let order: [usize; 6] = if n.text("mode", "DCR")? == "CRD" { [0, 2, 4, 1, 3, 5] } else { [0, 2, 4, 3, 5, 1] };
     let turned = n.b.permuted(apart, &order);
-    let joined = n.b.reshaped(turned, &[count, rows, columns, channels * block * block])?;
+    let joined = n.b.reshaped(turned, &[count, rows, columns, channels.saturating_mul(values)])?;
     let made = n.b.permuted(joined, &[0, 3, 1, 2]);
     n.put(0, made, x.dtype)
 }
@@ -291,7 +316,9 @@ mod tests {
             {
                 let wrap = |at: i64| if at < 0 { at + signed(length) } else { at };
                 let (low, high) = if step > 0 { (0, signed(length)) } else { (-1, signed(length) - 1) };
-                let (mut at, end_at) = (wrap(start).clamp(low, high), wrap(end).clamp(low, high));
+                // ONNX Runtime takes the first value if a backward slice starts before it.
+                let first = if step > 0 { low } else { 0.min(high) };
+                let (mut at, end_at) = (wrap(start).clamp(first, high), wrap(end).clamp(low, high));
                 let mut taken = Vec::new();
                 while if step > 0 { at < end_at } else { at > end_at } {
                     taken.push(at as usize);

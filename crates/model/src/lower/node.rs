@@ -4,7 +4,7 @@ use vramp_tensor::network::{NetworkBuilder, ValueId, WordKind};
 use vramp_tensor::{Binary, Unary};
 
 use super::error::{Fault, problem};
-use super::{Lowering, Typed, word_kind};
+use super::{Lowering, Typed, wide, word_kind};
 use crate::onnx::{Node, OnnxGraph, OnnxType, Weight};
 
 /// Maximum number of values of an input of floats on which shapes may depend: enough for scales, regions and thresholds,
@@ -30,12 +30,12 @@ pub(super) fn value(lowering: &mut Lowering<'_>, b: &mut NetworkBuilder, at: usi
     let Some(weight) = graph.weight(at) else {
         return problem(format!("`{}` is not computed before it is used", graph.values[at]));
     };
-    let typed = of_weight(b, weight)?;
+    let typed = of_weight(lowering, b, weight)?;
     lowering.values[at] = Some(typed);
     Ok(typed)
 }
 
-fn of_weight(b: &mut NetworkBuilder, weight: &Weight) -> Result<Typed, Fault> {
+fn of_weight(lowering: &mut Lowering<'_>, b: &mut NetworkBuilder, weight: &Weight) -> Result<Typed, Fault> {
     match word_kind(weight.dtype) {
         Some(WordKind::F32) => {
             let id = b.floats(weight.floats()?.into_owned(), &weight.dims)?;
@@ -43,9 +43,7 @@ fn of_weight(b: &mut NetworkBuilder, weight: &Weight) -> Result<Typed, Fault> {
         }
         Some(WordKind::I32) => {
             let longs = weight.longs()?;
-            let is_limited = longs.iter().any(|long| i32::try_from(*long).is_err());
-            let words = longs.iter().map(|long| limited(*long)).collect();
-            Ok(Typed { is_limited, ..Typed::of(b.integers(words, &weight.dims)?, weight.dtype) })
+            wide::known(lowering, b, longs, &weight.dims, weight.dtype)
         }
         None => Err(Fault::Unsupported(format!("weight `{}` of type {}", weight.name, weight.dtype.name()))),
     }
@@ -71,23 +69,33 @@ impl<'g> NodeLowering<'_, 'g> {
 
     // ---- inputs
 
-    /// An input whose values are used only as they are or moved.
-    pub(super) fn moved(&mut self, at: usize) -> Result<Typed, Fault> {
+    /// An input whose values are used only as they are or moved, and whose first axis stays first. The caller refuses
+    /// other cases with [`NodeLowering::keeps_rows`].
+    pub(super) fn rowed(&mut self, at: usize) -> Result<Typed, Fault> {
         match self.node.input(at) {
             Some(input) => value(self.lowering, self.b, input),
             None => problem(format!("input {at} is missing; the op needs it")),
         }
     }
 
+    /// Leaves the node to a later section if the number of valid rows is computed, unless the op `keeps` axis 0 as it is.
+    pub(super) fn keeps_rows(typed: Typed, keeps: bool) -> Result<(), Fault> {
+        if keeps || typed.rows.is_none() { Ok(()) } else { Err(Fault::ComputedRows) }
+    }
+
+    /// An input whose values are used only as they are or moved.
+    pub(super) fn moved(&mut self, at: usize) -> Result<Typed, Fault> {
+        let typed = self.rowed(at)?;
+        Self::keeps_rows(typed, false)?;
+        Ok(typed)
+    }
+
     /// An input that is computed with.
     pub(super) fn x(&mut self, at: usize) -> Result<Typed, Fault> {
         let typed = self.moved(at)?;
-        let name = || self.node.input(at).map_or("", |value| &self.graph().values[value]);
         if typed.is_limited {
-            return problem(format!("`{}` has integers beyond 32 bits", name()));
-        }
-        if typed.rows.is_some() {
-            return Err(Fault::Unsupported(format!("the number of rows of `{}` depends on computed values", name())));
+            let name = self.node.input(at).map_or("", |value| &self.graph().values[value]);
+            return problem(format!("`{name}` has integers beyond 32 bits"));
         }
         Ok(typed)
     }
@@ -119,6 +127,9 @@ impl<'g> NodeLowering<'_, 'g> {
         if self.b.kind(typed.id) != WordKind::I32 {
             return problem(format!("input {at} is {}, expected integers", typed.dtype.name()));
         }
+        if let Some(longs) = self.wide(typed) {
+            return Ok(Some(longs));
+        }
         match self.b.known_integers(typed.id) {
             Some(integers) => Ok(Some(integers.into_iter().map(i64::from).collect())),
             None => Err(self.needs(input)),
@@ -137,6 +148,10 @@ impl<'g> NodeLowering<'_, 'g> {
 
     /// A value must be known, but is not.
     fn needs(&self, value: usize) -> Fault {
+        if !self.lowering.section.is_first {
+            let name = &self.graph().values[value];
+            return Fault::Unsupported(format!("sizes that depend on computed values: `{name}`"));
+        }
         let behind = self.lowering.inputs_behind(self.b, value);
         let graph = self.graph();
         let is_small = |at: &usize| {
@@ -274,9 +289,9 @@ impl<'g> NodeLowering<'_, 'g> {
         Ok(())
     }
 
-    /// Writes the first output with the type of an input that was moved.
+    /// Writes an output with the type of an input that was moved. The place of values in 64 bits is not moved with them.
     pub(super) fn put_moved(&mut self, at: usize, id: ValueId, from: Typed) -> Result<(), Fault> {
-        self.put_typed(at, Typed { id, ..from })
+        self.put_typed(at, Typed { id, wide: None, ..from })
     }
 
     /// Whether a later node or the caller reads an output.

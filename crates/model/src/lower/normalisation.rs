@@ -136,11 +136,38 @@ pub(super) fn layer(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let rank = n.b.lengths(x.id).len();
     let axis = NodeLowering::axis(n.int("axis", -1)?, rank)?;
     let epsilon = n.float("epsilon", 1e-5)?;
-    let made = n.b.layer_norm(x.id, axis, scale.id, bias, epsilon)?;
+    let lengths = n.lengths(x.id);
+    let own = &lengths[axis..];
+    let scale = within(n, scale.id, own.len())?;
+    let bias = bias.map(|bias| within(n, bias, own.len())).transpose()?;
+    let is_whole = |one: ValueId| n.b.lengths(one).len() <= own.len();
+    let made = if is_whole(scale) && bias.is_none_or(is_whole) {
+        n.b.layer_norm(x.id, axis, scale, bias, epsilon)?
+    } else {
+        // Factors that differ along the axes before are applied afterwards.
+        let one = n.f(1.0)?;
+        let [normal, mean, inverse] = n.b.layer_norm(x.id, axis, one, None, epsilon)?;
+        let mut made = n.bin(Binary::Mul, normal, scale)?;
+        if let Some(bias) = bias {
+            made = n.bin(Binary::Add, made, bias)?;
+        }
+        if n.b.lengths(made) != lengths {
+            return problem(format!("scale and bias make {:?} of {lengths:?}", n.b.lengths(made)));
+        }
+        [made, mean, inverse]
+    };
     let dtype = crate::onnx::OnnxType::F32;
     n.put(0, made[0], x.dtype)?;
     n.put(1, made[1], dtype)?;
     n.put(2, made[2], dtype)
+}
+
+/// The value without first axes of length 1 beyond `rank`.
+fn within(n: &mut NodeLowering<'_, '_>, x: ValueId, rank: usize) -> Result<ValueId, Fault> {
+    let lengths = n.lengths(x);
+    let more = lengths.len().saturating_sub(rank);
+    let ones = lengths.iter().take(more).take_while(|length| **length == 1).count();
+    if ones == more && more > 0 { Ok(n.b.reshaped(x, &lengths[more..])?) } else { Ok(x) }
 }
 
 pub(super) fn local_response(n: &mut NodeLowering<'_, '_>) -> Lowers {

@@ -9,10 +9,13 @@ use super::error::Fault;
 use super::node::NodeLowering;
 
 /// Bits of the largest exponent for which powers of integers are products. Larger powers of anything but -1, 0 and 1
-/// exceed 32 bits.
-const EXPONENT_BITS: usize = 5;
+/// exceed 32 bits, and those only depend on whether the exponent is odd.
+const EXPONENT_BITS: usize = 6;
 
-/// How far below a whole number the power of floats may be that stands for that number.
+/// The exponent from which only its last bit counts.
+const LARGEST_EXPONENT: i32 = 32;
+
+/// How far from a whole number the power of floats may be that stands for that number.
 const SLACK: f32 = 2e-6;
 
 pub(super) fn pow(n: &mut NodeLowering<'_, '_>) -> Result<(), Fault> {
@@ -27,12 +30,7 @@ pub(super) fn pow(n: &mut NodeLowering<'_, '_>) -> Result<(), Fault> {
             let exponent = n.floats(exponent.id)?;
             n.bin(Binary::Pow, x.id, exponent)?
         }
-        (WordKind::I32, WordKind::F32) => {
-            let base = n.floats(x.id)?;
-            let power = n.bin(Binary::Pow, base, exponent.id)?;
-            let lifted = n.with(Binary::Mul, power, 1.0 + SLACK)?;
-            n.integers(lifted)?
-        }
+        (WordKind::I32, WordKind::F32) => with_floats(n, x.id, exponent.id)?,
         (WordKind::I32, WordKind::I32) => of_integers(n, x.id, exponent.id)?,
     };
     n.put(0, made, x.dtype)
@@ -67,10 +65,44 @@ fn spread_like(n: &mut NodeLowering<'_, '_>, made: ValueId, exponent: ValueId) -
     Ok(n.b.reshaped(made, &lengths)?)
 }
 
+/// Powers of integers with exponents of floats: products where the exponent is a whole number, which are exact, and
+/// otherwise powers of floats without their fraction.
+fn with_floats(n: &mut NodeLowering<'_, '_>, x: ValueId, exponent: ValueId) -> Result<ValueId, Fault> {
+    let whole = n.integers(exponent)?;
+    let back = n.floats(whole)?;
+    let is_whole = n.bin(Binary::Equal, back, exponent)?;
+    let known = n.b.known_integers(is_whole).unwrap_or_default();
+    if !known.is_empty() && known.iter().all(|is_whole| *is_whole != 0) {
+        return of_integers(n, x, whole);
+    }
+    let base = n.floats(x)?;
+    let power = n.bin(Binary::Pow, base, exponent)?;
+    // Powers of floats are not exact: what is close to a whole number is that number.
+    let near = n.un(Unary::Round, power)?;
+    let apart = n.bin(Binary::Sub, power, near)?;
+    let apart = n.un(Unary::Abs, apart)?;
+    let slack = n.with(Binary::Mul, power, SLACK)?;
+    let slack = n.un(Unary::Abs, slack)?;
+    let is_near = n.bin(Binary::Less, apart, slack)?;
+    let near = n.b.select(is_near, near, power)?;
+    let of_floats = n.integers(near)?;
+    if !known.is_empty() && known.iter().all(|is_whole| *is_whole == 0) {
+        return Ok(of_floats);
+    }
+    let of_integers = of_integers(n, x, whole)?;
+    Ok(n.b.select(is_whole, of_integers, of_floats)?)
+}
+
 /// Powers of integers by repeated squares; they wrap as products do.
 fn of_integers(n: &mut NodeLowering<'_, '_>, x: ValueId, exponent: ValueId) -> Result<ValueId, Fault> {
+    let half = n.with_int(Binary::Div, exponent, 2)?;
+    let twice = n.with_int(Binary::Mul, half, 2)?;
+    let odd = n.bin(Binary::Sub, exponent, twice)?;
+    let last = n.with_int(Binary::Add, odd, LARGEST_EXPONENT)?;
+    let is_large = n.with_int(Binary::Greater, exponent, LARGEST_EXPONENT)?;
+    let limited = n.b.select(is_large, last, exponent)?;
     let mut made = n.i(1)?;
-    let (mut square, mut rest) = (x, exponent);
+    let (mut square, mut rest) = (x, limited);
     for bit in 0..EXPONENT_BITS {
         if bit > 0 {
             square = n.bin(Binary::Mul, square, square)?;

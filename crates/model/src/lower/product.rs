@@ -40,7 +40,7 @@ fn multiplied(n: &mut NodeLowering<'_, '_>, a: ValueId, b: ValueId) -> Result<Va
     let made = n.b.product(a, b)?;
     let inner = n.b.lengths(a).last().copied().unwrap_or(1) as u64;
     let places = n.b.lengths(made).iter().product::<usize>() as u64;
-    n.lowering.multiply_adds += inner.saturating_mul(places);
+    n.lowering.multiply_adds = n.lowering.multiply_adds.saturating_add(inner.saturating_mul(places));
     Ok(made)
 }
 

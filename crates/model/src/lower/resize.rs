@@ -1,9 +1,12 @@
 //! Resize and Upsample. Every mode is separable: each axis is resampled on its own, from the last to the first.
 
 use vramp_tensor::network::WordKind;
+use vramp_tensor::{Binary, Unary};
 
 use super::error::{Fault, problem};
 use super::node::{NodeLowering, lengths_of};
+use crate::onnx::OnnxType;
+
 use super::taps::{AxisResize, Coordinates, Nearest, ResizeMode, ResizeRules};
 
 type Lowers = Result<(), Fault>;
@@ -169,14 +172,29 @@ fn resampled(n: &mut NodeLowering<'_, '_>, rules: &ResizeRules, each: &[AxisResi
         grows(one).total_cmp(&grows(two)).then(two.cmp(one))
     });
     if let [first, second] = order[..] {
-        let taps = [each[first].taps(rules)?, each[second].taps(rules)?];
+        let taps = [each[first].taps(rules, n.b)?, each[second].taps(rules, n.b)?];
         made = n.b.resampled_two(made, [(first, &taps[0]), (second, &taps[1])])?;
     } else {
         for axis in order {
-            let taps = each[axis].taps(rules)?;
+            let taps = each[axis].taps(rules, n.b)?;
             made = n.b.resampled(made, axis, &taps)?;
         }
     }
-    let made = if keeps_words || is_float { made } else { n.integers(made)? };
+    if keeps_words || is_float {
+        return n.put(0, made, x.dtype);
+    }
+    // Like ONNX Runtime: means of two neighbours lose their fraction. Other kernels may leave the range of the type.
+    if rules.mode == ResizeMode::Cubic || rules.antialias {
+        made = n.un(Unary::Round, made)?;
+        let (low, high) = match x.dtype {
+            OnnxType::U8 => (0.0, 255.0),
+            OnnxType::I8 => (-128.0, 127.0),
+            OnnxType::Bool => (0.0, 1.0),
+            _ => (f32::NEG_INFINITY, f32::INFINITY),
+        };
+        let above = n.with(Binary::Max, made, low)?;
+        made = n.with(Binary::Min, above, high)?;
+    }
+    let made = n.integers(made)?;
     n.put(0, made, x.dtype)
 }

@@ -15,9 +15,6 @@ const MOST_RANGE: usize = 1 << 26;
 pub(super) fn shape(n: &mut NodeLowering<'_, '_>) -> Lowers {
     let x = n.moved(0)?;
     let lengths = n.lengths(x.id);
-    if x.rows.is_some() {
-        n.x(0)?;
-    }
     let rank = signed(lengths.len());
     let from_start = |at: i64| (if at < 0 { at.saturating_add(rank) } else { at }).clamp(0, rank) as usize;
     let (start, end) = (from_start(n.int("start", 0)?), from_start(n.int("end", rank)?));
@@ -71,7 +68,7 @@ pub(super) fn flatten(n: &mut NodeLowering<'_, '_>) -> Lowers {
 }
 
 pub(super) fn squeeze(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let x = n.moved(0)?;
+    let x = n.rowed(0)?;
     let lengths = n.lengths(x.id);
     let axes = match n.attribute_or_input("axes", 1)? {
         Some(axes) => NodeLowering::axes(&axes, lengths.len())?,
@@ -80,17 +77,19 @@ pub(super) fn squeeze(n: &mut NodeLowering<'_, '_>) -> Lowers {
     if let Some(axis) = axes.iter().find(|axis| lengths[**axis] != 1) {
         return problem(format!("axis {axis} of {lengths:?} has a length of {}, expected 1", lengths[*axis]));
     }
+    NodeLowering::keeps_rows(x, !axes.contains(&0))?;
     let left: Vec<usize> = (0..lengths.len()).filter(|axis| !axes.contains(axis)).map(|axis| lengths[axis]).collect();
     let made = n.b.reshaped(x.id, &left)?;
     n.put_moved(0, made, x)
 }
 
 pub(super) fn unsqueeze(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let x = n.moved(0)?;
+    let x = n.rowed(0)?;
     let Some(axes) = n.attribute_or_input("axes", 1)? else { return problem("it has no axes") };
     let lengths = n.lengths(x.id);
     let rank = lengths.len() + axes.len();
     let axes = NodeLowering::axes(&axes, rank)?;
+    NodeLowering::keeps_rows(x, !axes.contains(&0))?;
     let mut own = lengths.into_iter();
     let made: Vec<usize> =
         (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { own.next().unwrap_or(1) }).collect();
@@ -127,7 +126,7 @@ pub(super) fn constant_of_shape(n: &mut NodeLowering<'_, '_>) -> Lowers {
 }
 
 pub(super) fn range(n: &mut NodeLowering<'_, '_>) -> Lowers {
-    let first = n.x(0)?;
+    let first = n.moved(0)?;
     let count_of = |count: f64| {
         let count = count.ceil().max(0.0);
         if count <= MOST_RANGE as f64 {
@@ -147,6 +146,7 @@ pub(super) fn range(n: &mut NodeLowering<'_, '_>) -> Lowers {
                 return problem(format!("start, limit and delta are {ends:?}"));
             }
             let count = count_of((f64::from(limit) - f64::from(start)) / f64::from(step))?;
+            n.b.claim_known("range", count)?;
             n.b.floats((0..count).map(|at| start + at as f32 * step).collect(), &[count])?
         }
         WordKind::I32 => {
@@ -159,9 +159,13 @@ pub(super) fn range(n: &mut NodeLowering<'_, '_>) -> Lowers {
                 return problem("its delta is 0");
             }
             let count = count_of((limit as f64 - start as f64) / step as f64)?;
-            let values = (0..count).map(|at| i32::try_from(start + signed(at) * step)).collect::<Result<Vec<_>, _>>();
-            let Ok(values) = values else { return problem(format!("{ends:?} does not fit into 32 bits")) };
-            n.b.integers(values, &[count])?
+            n.b.claim_known("range", count.saturating_mul(2))?;
+            let at = |at: usize| signed(at).checked_mul(step)?.checked_add(start);
+            let Some(values) = (0..count).map(at).collect::<Option<Vec<i64>>>() else {
+                return problem(format!("{ends:?} does not fit into 64 bits"));
+            };
+            let made = super::wide::known(n.lowering, n.b, values, &[count], first.dtype)?;
+            return n.put_typed(0, made);
         }
     };
     n.put(0, made, first.dtype)

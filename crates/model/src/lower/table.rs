@@ -9,7 +9,7 @@ use super::{
     convolution, elementwise, indexing, moves, normalisation, pooling, power, product, quantisation, reduction, resize,
     shape,
 };
-use crate::onnx::Node;
+use crate::onnx::{Node, OnnxType};
 
 /// An op that can be lowered.
 struct Op {
@@ -178,6 +178,12 @@ pub(super) fn unsupported(node: &Node, opset: i64) -> Option<String> {
         let Ok(Some(text)) = node.attributes.text(attribute) else { continue };
         if !supported.contains(&text) {
             return Some(format!("{} ({attribute} `{text}`)", node.op));
+        }
+    }
+    if let ("Cast", Ok(Some(to))) = (node.op.as_str(), node.attributes.int("to")) {
+        let to = OnnxType::of(to as i32);
+        if super::word_kind(to).is_none() {
+            return Some(format!("Cast (to {})", to.name()));
         }
     }
     let outputs = node.outputs.iter().flatten().count();

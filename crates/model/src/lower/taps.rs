@@ -5,7 +5,7 @@
 
 #![expect(clippy::float_cmp, reason = "scales of exactly 1 change nothing")]
 
-use vramp_tensor::network::Taps;
+use vramp_tensor::network::{NetworkBuilder, Taps};
 
 use super::error::{Fault, problem};
 use super::node::{limited, signed};
@@ -99,7 +99,7 @@ impl AxisResize {
     }
 
     /// The table of the axis.
-    pub(super) fn taps(&self, rules: &ResizeRules) -> Result<Taps, Fault> {
+    pub(super) fn taps(&self, rules: &ResizeRules, b: &mut NetworkBuilder) -> Result<Taps, Fault> {
         let support = match rules.mode {
             ResizeMode::Nearest => 0.0,
             ResizeMode::Linear => 1.0,
@@ -108,34 +108,39 @@ impl AxisResize {
         // Antialiasing widens the kernel when the axis shrinks.
         let squeeze = if rules.antialias && rules.mode != ResizeMode::Nearest { self.scale.min(1.0) } else { 1.0 };
         let reach = (support / squeeze).ceil() as usize;
-        let per = (2 * reach).max(1);
-        if self.to.saturating_mul(per.min(self.from)) > MOST_TAPS {
+        let per = reach.saturating_mul(2).max(1);
+        let count = self.to.saturating_mul(per);
+        if count > MOST_TAPS {
             return problem(format!("{} positions that read {per} values each are too many", self.to));
         }
-        let mut rows = Vec::with_capacity(self.to);
-        for at in 0..self.to {
-            rows.push(self.coordinate(rules.coordinates, at).map(|x| match rules.mode {
-                ResizeMode::Nearest => vec![(self.nearest(rules.nearest, x), 1.0)],
-                _ => self.weighted(rules, x, squeeze, reach),
-            }));
-        }
-        let per = rows.iter().flatten().map(Vec::len).max().unwrap_or(1);
-        let (mut positions, mut weights) = (Vec::new(), Vec::new());
-        let mut is_outside = false;
-        for row in &rows {
-            is_outside |= row.is_none();
-            for tap in 0..per {
-                // The first tap of a position outside counts in full.
-                let filler = if row.is_none() { (-1, if tap == 0 { 1.0 } else { 0.0 }) } else { (0, 0.0) };
-                let known = row.as_ref().and_then(|row| row.get(tap).or(row.last().map(|_| &filler)));
-                let (position, weight) = known.copied().unwrap_or(filler);
-                // A tap without weight repeats a position that is read anyway.
-                let repeat = row.as_ref().filter(|row| tap >= row.len()).and_then(|row| row.last());
-                positions.push(repeat.map_or(position, |last| last.0));
-                weights.push(weight);
+        // All positions have room for as many taps; most kernels use it.
+        b.claim_known("resample", count.saturating_mul(2))?;
+        let (mut positions, mut weights) = (vec![0; count], vec![0.0; count]);
+        let (mut most, mut is_outside) = (1, false);
+        for (at, (positions, weights)) in positions.chunks_mut(per).zip(weights.chunks_mut(per)).enumerate() {
+            let mut row = TapRow { positions, weights, count: 0 };
+            match self.coordinate(rules.coordinates, at) {
+                Some(x) if rules.mode == ResizeMode::Nearest => row.add(self.nearest(rules.nearest, x), 1.0),
+                Some(x) => self.weigh(rules, x, squeeze, reach, &mut row),
+                None => {
+                    is_outside = true;
+                    // The first tap of a position outside counts in full.
+                    row.add(-1, 1.0);
+                }
             }
+            most = most.max(row.count);
+            row.fill();
         }
-        Ok(Taps { positions, weights, per, outside: is_outside.then_some(rules.extrapolation) })
+        if most < per {
+            // Narrower rows move together.
+            for at in 0..self.to {
+                positions.copy_within(at * per..at * per + most, at * most);
+                weights.copy_within(at * per..at * per + most, at * most);
+            }
+            positions.truncate(self.to * most);
+            weights.truncate(self.to * most);
+        }
+        Ok(Taps { positions, weights, per: most, outside: is_outside.then_some(rules.extrapolation) })
     }
 
     fn nearest(&self, nearest: Nearest, x: f32) -> i32 {
@@ -150,38 +155,61 @@ impl AxisResize {
     }
 
     /// The positions around a coordinate with their weights, joined at the ends of the axis.
-    fn weighted(&self, rules: &ResizeRules, x: f32, squeeze: f32, reach: usize) -> Vec<(i32, f32)> {
+    fn weigh(&self, rules: &ResizeRules, x: f32, squeeze: f32, reach: usize, taps: &mut TapRow<'_>) {
         let below = x.floor();
-        let (last, reach) = (limited(signed(self.from)) - 1, limited(signed(reach)));
-        let mut taps: Vec<(i32, f32)> = Vec::new();
+        let (last, reach) = (signed(self.from) - 1, signed(reach));
+        let at = |tap: i64| (below as i64).saturating_add(tap);
+        let inside = |position: i64| limited(position.clamp(0, last));
         let mut sum = 0.0_f64;
         for tap in 1 - reach..=reach {
-            let position = below as i32 + tap;
             let distance = (tap as f32 - (x - below)).abs() * squeeze;
             let weight = match rules.mode {
                 ResizeMode::Cubic => cubic(distance, rules.cubic_coefficient),
                 _ => (1.0 - distance).max(0.0),
             };
+            let position = at(tap);
             let is_outside = position < 0 || position > last;
             if weight == 0.0 || (is_outside && rules.excludes_outside) {
                 continue;
             }
             sum += f64::from(weight);
-            let position = position.clamp(0, last);
-            match taps.iter_mut().find(|(known, _)| *known == position) {
-                Some((_, known)) => *known += weight,
-                None => taps.push((position, weight)),
-            }
+            taps.add(inside(position), weight);
         }
-        if taps.is_empty() {
-            return vec![((below as i32).clamp(0, last), 1.0)];
+        if taps.count == 0 {
+            return taps.add(inside(at(0)), 1.0);
         }
         if squeeze < 1.0 || rules.excludes_outside {
-            for (_, weight) in &mut taps {
+            for weight in &mut taps.weights[..taps.count] {
                 *weight = (f64::from(*weight) / sum) as f32;
             }
         }
-        taps
+    }
+}
+
+/// The taps of one position. Positions rise, so equal ones are neighbours.
+struct TapRow<'a> {
+    positions: &'a mut [i32],
+    weights: &'a mut [f32],
+    count: usize,
+}
+
+impl TapRow<'_> {
+    fn add(&mut self, position: i32, weight: f32) {
+        match self.count.checked_sub(1) {
+            Some(last) if self.positions[last] == position => self.weights[last] += weight,
+            _ => {
+                self.positions[self.count] = position;
+                self.weights[self.count] = weight;
+                self.count += 1;
+            }
+        }
+    }
+
+    /// The rest of the row repeats a position that is read anyway, without weight.
+    fn fill(&mut self) {
+        let last = self.positions[self.count - 1];
+        self.positions[self.count..].fill(last);
+        self.weights[self.count..].fill(0.0);
     }
 }
 
@@ -202,6 +230,10 @@ fn cubic(distance: f32, a: f32) -> f32 {
 mod tests {
     use super::*;
 
+    fn builder() -> NetworkBuilder {
+        NetworkBuilder::new(&vramp_tensor::Context::on_host())
+    }
+
     fn rules(mode: ResizeMode, coordinates: Coordinates) -> ResizeRules {
         ResizeRules {
             mode,
@@ -217,7 +249,7 @@ mod tests {
     #[test]
     fn a_doubled_axis_reads_its_neighbours_with_quarters() {
         let axis = AxisResize { from: 2, to: 4, scale: 2.0, region: (0.0, 1.0) };
-        let taps = axis.taps(&rules(ResizeMode::Linear, Coordinates::HalfPixel)).unwrap();
+        let taps = axis.taps(&rules(ResizeMode::Linear, Coordinates::HalfPixel), &mut builder()).unwrap();
         assert_eq!((taps.per, taps.outside), (2, None));
         assert_eq!(taps.positions, [0, 0, 0, 1, 0, 1, 1, 1]);
         assert_eq!(taps.weights, [1.0, 0.0, 0.75, 0.25, 0.25, 0.75, 1.0, 0.0]);
@@ -229,7 +261,7 @@ mod tests {
             for (antialias, excludes_outside) in [(false, false), (true, false), (true, true), (false, true)] {
                 let axis = AxisResize { from: 11, to: 4, scale: 4.0 / 11.0, region: (0.0, 1.0) };
                 let rules = ResizeRules { excludes_outside, antialias, ..rules(mode, Coordinates::HalfPixel) };
-                let taps = axis.taps(&rules).unwrap();
+                let taps = axis.taps(&rules, &mut builder()).unwrap();
                 for weights in taps.weights.chunks(taps.per) {
                     assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{mode:?} {weights:?}");
                 }
@@ -241,7 +273,7 @@ mod tests {
     fn positions_outside_of_a_crop_have_the_extrapolated_value() {
         let axis = AxisResize { from: 4, to: 3, scale: 0.75, region: (0.5, 1.5) };
         let rules = ResizeRules { extrapolation: 10.0, ..rules(ResizeMode::Linear, Coordinates::Crop) };
-        let taps = axis.taps(&rules).unwrap();
+        let taps = axis.taps(&rules, &mut builder()).unwrap();
         assert_eq!(taps.outside, Some(10.0));
         assert!(taps.positions[2 * taps.per..].iter().all(|position| *position == -1), "{taps:?}");
     }

@@ -13,6 +13,9 @@ pub(super) struct WindowSettings {
     pub(super) pads: Pads,
 }
 
+/// The longest axis with its pads: positions are signed numbers of 32 bits on a device.
+pub(super) const LONGEST: usize = i32::MAX as usize;
+
 /// How much is added before and after each axis.
 pub(super) enum Pads {
     Explicit {
@@ -61,6 +64,13 @@ impl WindowSettings {
                 return problem(format!("{name} {of:?} has a 0"));
             }
         }
+        for axis in 0..rank {
+            let span = (kernel[axis] - 1).saturating_mul(dilation[axis]).saturating_add(1);
+            if span.max(stride[axis]) > LONGEST {
+                let text = format!("kernel_shape {kernel:?}, strides {stride:?} and dilations {dilation:?}");
+                return problem(format!("{text} exceed {LONGEST} positions along spatial axis {axis}"));
+            }
+        }
         let pads = match n.text("auto_pad", "NOTSET")? {
             "SAME_UPPER" => Pads::Same { lower: false },
             "SAME_LOWER" => Pads::Same { lower: true },
@@ -93,6 +103,10 @@ impl WindowSettings {
                 }
                 Pads::Explicit { begin: before, end: after } => {
                     (begin[axis], end[axis]) = (before[axis], after[axis]);
+                    if length + before[axis] + after[axis] > LONGEST {
+                        let pads = format!("pads {} and {}", before[axis], after[axis]);
+                        return problem(format!("{pads} of {length} values exceed {LONGEST} positions"));
+                    }
                     let Some(room) = (length + before[axis] + after[axis]).checked_sub(span) else {
                         let padded = length + before[axis] + after[axis];
                         return problem(format!(

@@ -28,6 +28,10 @@ pub struct NetworkBuilder {
     pub(super) inputs: Vec<MemoryId>,
     /// Dense copies of views that were made already, by view and order.
     copies: BTreeMap<(usize, Lengths), MemoryId>,
+    /// Bytes that known values may still take.
+    known_left_bytes: u64,
+    /// Whether steps over known values are computed at once.
+    folds: bool,
 }
 
 /// A step with the memories that it reads and writes.
@@ -82,6 +86,27 @@ impl NetworkBuilder {
             steps: Vec::new(),
             inputs: Vec::new(),
             copies: BTreeMap::new(),
+            known_left_bytes: u64::MAX,
+            folds: true,
+        }
+    }
+
+    /// Limits the bytes of all values that are known from now on, together with those of the tables that describe steps:
+    /// at most `bytes`, or `free_bytes` plus what the context has left of its budget on the host if that is less.
+    pub fn limit_known(&mut self, free_bytes: u64, bytes: u64) {
+        let budget = self.context.pool().available_bytes().unwrap_or(u64::MAX);
+        self.known_left_bytes = bytes.min(free_bytes.saturating_add(budget));
+    }
+
+    /// Takes words from what known values may still take. Call this before the memory is allocated.
+    pub fn claim_known(&mut self, op: &'static str, words: usize) -> Result<(), TensorError> {
+        let (required_bytes, available_bytes) = ((words as u64).saturating_mul(4), self.known_left_bytes);
+        match available_bytes.checked_sub(required_bytes) {
+            Some(left) => {
+                self.known_left_bytes = left;
+                Ok(())
+            }
+            None => Err(TensorError::TooMuchKnown { op, required_bytes, available_bytes }),
         }
     }
 
@@ -122,6 +147,7 @@ impl NetworkBuilder {
                 has: words.len(),
             });
         }
+        self.claim_known("constant", words.len())?;
         self.memory_of(NewValue::straight(kind, lengths), Source::Known(Arc::new(words)))
     }
 
@@ -138,10 +164,14 @@ impl NetworkBuilder {
         matches!(self.memories[self.views[value.0].memory].source, Source::Known(_))
     }
 
-    /// The words of a value that is the same in every run, first axis slowest; `None` for other values.
+    /// The words of a value that is the same in every run, first axis slowest; `None` for other values, and for repeated
+    /// ones that have more words than may be known.
     pub fn known(&self, value: ValueId) -> Option<Vec<u32>> {
         let view = &self.views[value.0];
         let Source::Known(words) = &self.memories[view.memory].source else { return None };
+        if (view.count() as u64).saturating_mul(4) > self.known_left_bytes && view.count() > words.len() {
+            return None;
+        }
         if view.is_dense(&straight(view.lengths.len())) {
             return Some(words[..view.count()].to_vec());
         }
@@ -188,7 +218,8 @@ impl NetworkBuilder {
     pub fn sliced(&mut self, value: ValueId, axis: usize, start: usize, length: usize, step: usize) -> ValueId {
         let mut view = self.views[value.0].clone();
         view.offset += if length == 0 { 0 } else { start * view.strides[axis] };
-        view.strides[axis] *= step;
+        // A single value has no next one, however far it would be.
+        view.strides[axis] *= if length > 1 { step } else { 1 };
         view.lengths[axis] = length;
         self.view(view)
     }
@@ -220,10 +251,11 @@ impl NetworkBuilder {
 
     // ---- steps
 
-    /// The memory with the value's words, dense in this order of axes. Copies the words if they lie otherwise.
+    /// The memory with the value's words and no others, dense in this order of axes. Copies the words if they lie
+    /// otherwise.
     pub(super) fn dense(&mut self, value: ValueId, order: &[usize]) -> Result<MemoryId, TensorError> {
         let view = &self.views[value.0];
-        if view.is_dense(order) {
+        if view.is_dense(order) && view.count() == self.memories[view.memory].words {
             return Ok(view.memory);
         }
         let key = (value.0, Lengths::from_slice(order));
@@ -286,7 +318,9 @@ impl NetworkBuilder {
         for output in &outputs {
             counts.push(shape_of(output.lengths)?);
         }
-        if let Some(known) = known {
+        if let Some(known) = known.filter(|_| self.folds) {
+            let scratch = work.step().scratch(self.context.threads());
+            self.claim_known(work.step().name(), counts.iter().fold(scratch, |sum, count| sum.saturating_add(*count)))?;
             let inputs: Vec<&[u32]> = known.iter().map(|words| words.as_slice()).collect();
             let made = folded::compute(work.step(), &inputs, &counts, self.context.threads())?;
             return outputs
@@ -325,6 +359,8 @@ impl NetworkBuilder {
 
     /// The memories and the shapes of the values that runs return.
     fn returned(&mut self, outputs: &[ValueId]) -> Result<(Vec<MemoryId>, Vec<Shape>), TensorError> {
+        // A known output is written in every run, so it is not written here as well.
+        self.folds = false;
         let mut memories = Vec::with_capacity(outputs.len());
         let mut lengths = Vec::with_capacity(outputs.len());
         for output in outputs {

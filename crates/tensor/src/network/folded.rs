@@ -11,6 +11,9 @@ use super::value::{Lengths, View};
 /// memory than it has weights.
 const MOST_WORDS: usize = 1 << 28;
 
+/// Maximum number of operations of such a step: a few seconds. A small file could ask for years.
+const MOST_WORK: u64 = 1 << 34;
+
 /// Computes a step over known words.
 pub(super) fn compute(
     step: &dyn Step,
@@ -22,6 +25,12 @@ pub(super) fn compute(
     if words > MOST_WORDS {
         let problem =
             format!("a value that is the same in every run has {words} values; at most {MOST_WORDS} are computed");
+        return Err(TensorError::NotSupported { op: step.name(), problem });
+    }
+    if step.work() > MOST_WORK {
+        let work = step.work();
+        let problem =
+            format!("a value that is the same in every run takes {work} operations; at most {MOST_WORK} are done");
         return Err(TensorError::NotSupported { op: step.name(), problem });
     }
     let mut made: Vec<Vec<u32>> = counts.iter().map(|count| vec![0; *count]).collect();

@@ -2,7 +2,8 @@
 //! product finish its results with the elementwise step that follows it.
 //!
 //! Invariants: a result that several steps read is computed once. A step moves only to the place of its single reader, so
-//! that everything that it reads is still computed before it.
+//! that everything that it reads is still computed before it. A program ends a step only if it has a result for each word
+//! of the step's result.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +18,13 @@ use super::value::{Memory, MemoryId};
 const MOST_PROGRAM_STEPS: usize = INLINE_STEPS;
 
 /// Steps that may have been taken away, and the memories' makers and readers.
-struct Fusing {
+struct Fusing<'m> {
     steps: Vec<Option<Placed>>,
     makers: Vec<Option<usize>>,
     /// Reading steps; `usize::MAX` stands for the caller of the network.
     readers: Vec<BTreeSet<usize>>,
+    /// The memories of the network.
+    memories: &'m [Memory],
     /// Maximum number of memories that one dispatch may bind.
     most_bound: usize,
 }
@@ -33,6 +36,7 @@ pub(super) fn fuse(steps: Vec<Placed>, memories: &[Memory], outputs: &[MemoryId]
         makers: vec![None; memories.len()],
         readers: vec![BTreeSet::new(); memories.len()],
         steps: steps.into_iter().map(Some).collect(),
+        memories,
         most_bound,
     };
     for output in outputs {
@@ -69,7 +73,7 @@ fn without_unused(steps: Vec<Placed>, memories: usize, outputs: &[MemoryId]) -> 
     kept
 }
 
-impl Fusing {
+impl Fusing<'_> {
     /// Notes what a step reads and writes.
     fn enter(&mut self, at: usize) {
         let Some(step) = &self.steps[at] else { return };
@@ -144,8 +148,10 @@ impl Fusing {
     /// Lets the step before an elementwise step apply it to its results.
     fn finish(&mut self, at: usize) {
         let Some((map, inputs)) = self.map(at) else { return };
+        let is_whole = |memory: &&MemoryId| self.memories[**memory].words == map.count;
+        let whole = inputs.iter().filter(is_whole);
         let mut makers: Vec<(usize, MemoryId)> =
-            inputs.iter().filter_map(|memory| Some((self.only_for(at, *memory)?, *memory))).collect();
+            whole.filter_map(|memory| Some((self.only_for(at, *memory)?, *memory))).collect();
         // The last of several: the results of the others exist by then.
         makers.sort_unstable();
         makers.dedup();

@@ -124,6 +124,9 @@ impl NetworkBuilder {
         lengths: &[usize],
         order: Lengths,
     ) -> Result<ValueId, TensorError> {
+        if let Some(made) = self.map_uniform(op, kind, operands, lengths)? {
+            return Ok(made);
+        }
         let mut program =
             ElementwiseProgram { inputs: Vec::new(), steps: Vec::new(), constants: Vec::new(), out: kind.dtype() };
         let mut memories = Vec::new();
@@ -145,6 +148,32 @@ impl NetworkBuilder {
         let step = MapStep { program, count: lengths.iter().product() };
         let made = self.place(Work::Map(step), &memories, vec![NewValue { kind, lengths, order }])?;
         Ok(made[0])
+    }
+
+    /// An op over known values that are one word repeated: computed once, and repeated.
+    fn map_uniform(
+        &mut self,
+        op: MapOp,
+        kind: WordKind,
+        operands: &[ValueId],
+        lengths: &[usize],
+    ) -> Result<Option<ValueId>, TensorError> {
+        let is_uniform = |operand: &ValueId| {
+            let view = &self.views[operand.0];
+            let mut axes = view.lengths.iter().zip(&view.strides);
+            self.is_known(*operand) && view.count() > 0 && axes.all(|(length, stride)| *length == 1 || *stride == 0)
+        };
+        let is_one = lengths.iter().all(|length| *length == 1);
+        if matches!(op, MapOp::Copy) || is_one || lengths.contains(&0) || !operands.iter().all(is_uniform) {
+            return Ok(None);
+        }
+        let mut single: SmallVec<[ValueId; 3]> = SmallVec::new();
+        for operand in operands {
+            let View { memory, offset, .. } = self.views[operand.0];
+            single.push(self.view(View { memory, lengths: Lengths::new(), strides: Lengths::new(), offset }));
+        }
+        let made = self.map_in(op, kind, &single, &[], Lengths::new())?;
+        self.repeated(made, lengths).map(Some)
     }
 
     /// Adds the step of a program that reads a value, and returns its number.

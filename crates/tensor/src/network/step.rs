@@ -44,6 +44,11 @@ pub(crate) trait Step: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Operations of a run, roughly; 0 if they are about as many as the words that are read and written.
+    fn work(&self) -> u64 {
+        0
+    }
+
     /// Words of temporary memory on the host.
     fn scratch(&self, threads: usize) -> usize {
         let _ = threads;

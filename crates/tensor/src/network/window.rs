@@ -25,17 +25,22 @@ pub struct Window {
 impl Window {
     /// The number of taps.
     pub fn taps(&self) -> usize {
-        self.kernel.iter().product()
+        Self::product(&self.kernel)
     }
 
     /// The number of output positions.
     pub fn places(&self) -> usize {
-        self.output.iter().product()
+        Self::product(&self.output)
     }
 
     /// The number of input positions.
     pub fn inputs(&self) -> usize {
-        self.input.iter().product()
+        Self::product(&self.input)
+    }
+
+    /// Windows are checked after they are made, so their numbers may be any.
+    fn product(of: &[usize; 3]) -> usize {
+        of.iter().fold(1, |product, length| product.saturating_mul(*length))
     }
 
     /// True if every output position sees exactly the input position of the same index.

@@ -60,6 +60,12 @@ pub enum TensorError {
         /// `device` or `host`.
         place: &'static str,
     },
+    /// More values that are the same in every run of a network than may be computed while it is built.
+    #[error(
+        "{op}: values that are the same in every run need {required_bytes} bytes more, and {available_bytes} are left \
+         for such values; compute them once, and store them as weights"
+    )]
+    TooMuchKnown { op: &'static str, required_bytes: u64, available_bytes: u64 },
     /// No staging memory for an upload or a download.
     #[error("{op}: the device has no memory left for transfers; dispose of tensors, or move less at once")]
     NoTransferMemory { op: &'static str },
@@ -115,7 +121,9 @@ impl TensorError {
             TensorError::NoDevice { .. } | TensorError::NotSupported { .. } | TensorError::TooBig { .. } => {
                 ErrorKind::NotSupported
             }
-            TensorError::OutOfMemory { .. } | TensorError::NoTransferMemory { .. } => ErrorKind::OutOfMemory,
+            TensorError::OutOfMemory { .. }
+            | TensorError::TooMuchKnown { .. }
+            | TensorError::NoTransferMemory { .. } => ErrorKind::OutOfMemory,
             TensorError::Disposed { .. } | TensorError::Gone { .. } | TensorError::Lost { .. } => ErrorKind::Gone,
             _ => ErrorKind::Other,
         }

@@ -1,7 +1,8 @@
 //! Pools: the maximum or the mean over a window. Global pools are windows as large as the input; on a GPU, a reduction
 //! over the positions is faster for those.
 //!
-//! Invariants: positions outside the input never win a maximum. The first of equal maxima wins. A window has at most
+//! Invariants: positions outside the input never win a maximum. The first of equal maxima wins, and any value wins
+//! against NaN. A window has at most
 //! [`MOST_ROUNDS`](crate::ops::device::MOST_ROUNDS) taps; a larger one is a reduction.
 
 use std::fmt::Write;
@@ -170,9 +171,16 @@ impl PoolKernel {
 
     fn maximum(&self, item: &str, index: &str) -> [String; 2] {
         let least = if self.is_integer() { "bitcast<i32>(0x80000000u)" } else { "-infinity()" };
-        let start = format!("    var best = {item}({least});\n    var best_at = {index}();");
-        let mut take =
-            format!("        let wins = (v > best) & {}(is_in);\n", item.replace("f32", "bool").replace("i32", "bool"));
+        let start = format!("    var best = {item}({least});\n    var best_at = {index}();\n    var is_first = true;");
+        let flags = item.replace("f32", "bool").replace("i32", "bool");
+        let words = item.replace("f32", "u32");
+        let is_nan = |of: &str| format!("((bitcast<{words}>({of}) & {words}(0x7fffffffu)) > {words}(0x7f800000u))");
+        // Tests of bits, because drivers may assume that there is no NaN.
+        let over_nan =
+            if self.is_integer() { String::new() } else { format!(" | {} | {}", is_nan("v"), is_nan("best")) };
+        let mut take = format!(
+            "        let wins = ((v > best){over_nan} | {flags}(is_first)) & {flags}(is_in);\n        is_first = is_first && !is_in;\n"
+        );
         if self.has_indices() {
             let _ = writeln!(
                 take,

@@ -59,9 +59,11 @@ impl Axis {
         // Input position i and tap k reach output position i * stride + k * dilation - pad.
         let shift = phase + window.pad[axis];
         let reaches = |tap: &usize| shift.cast_signed() - (tap * dilation).cast_signed();
-        let mut seen = (0..kernel).filter(|tap| reaches(tap) % stride.cast_signed() == 0);
+        // Taps at the distance of `step` see the same phase, so the first of them is among the first `step`.
+        let step = stride / greatest_divisor(stride, dilation);
+        let lowest = (0..kernel.min(step)).find(|tap| reaches(tap) % stride.cast_signed() == 0);
         let count = window.output[axis].saturating_sub(phase).div_ceil(stride);
-        let Some(lowest) = seen.next() else {
+        let Some(lowest) = lowest else {
             return Axis {
                 out_first: phase,
                 out_step: stride,
@@ -74,9 +76,7 @@ impl Axis {
                 kernel_step: 0,
             };
         };
-        let next = seen.next();
-        let step = next.map_or(1, |next| next - lowest);
-        let taps = 1 + usize::from(next.is_some()) + seen.count();
+        let taps = 1 + (kernel - 1 - lowest) / step;
         // A later tap sees an earlier input, so the taps are taken from the last one.
         let last = lowest + (taps - 1) * step;
         Axis {
@@ -85,12 +85,16 @@ impl Axis {
             count,
             first: reaches(&last) / stride.cast_signed(),
             stride: 1,
-            dilation: if next.is_some() { step * dilation / stride } else { 1 },
+            dilation: if taps > 1 { step * dilation / stride } else { 1 },
             taps,
             kernel_first: last,
             kernel_step: -(step.cast_signed()),
         }
     }
+}
+
+fn greatest_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
 /// The number of phases along each axis.

@@ -333,6 +333,12 @@ impl Step for Convolution {
         }
     }
 
+    fn work(&self) -> u64 {
+        let ConvSpec { window, batch, inputs, outputs, groups, .. } = self.spec;
+        let factors = [batch, outputs, inputs / groups, window.places(), window.taps()];
+        factors.iter().fold(1, |work: u64, factor| work.saturating_mul(*factor as u64))
+    }
+
     fn finish_with(&mut self, program: &ElementwiseProgram) -> bool {
         if program.out != crate::ops::dtype::DType::F32 || self.ends.is_some() {
             return false;

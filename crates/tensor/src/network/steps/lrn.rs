@@ -63,6 +63,12 @@ impl Step for SquaresStep {
         "lrn"
     }
 
+    fn work(&self) -> u64 {
+        let Around { outer, length, inner } = self.around;
+        let factors = [outer, length, inner, self.before + 1 + self.after];
+        factors.iter().fold(1, |work: u64, factor| work.saturating_mul(*factor as u64))
+    }
+
     fn host(&self, mut call: HostCall<'_, '_>) {
         let SquaresStep { around: Around { length, inner, .. }, before, after } = *self;
         let (input, threads, slab) = (call.floats(0), call.threads, length * inner);

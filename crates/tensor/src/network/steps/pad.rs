@@ -1,7 +1,6 @@
 //! Values with a border around them.
 //!
-//! The host reads tables that give the source of each position of an axis; the device computes the source. Neighbouring
-//! axes without a border are one axis, as are all axes after a border of constants.
+//! Neighbouring axes without a border are one axis, as are all axes after a border of constants.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::fmt::Write;
@@ -58,8 +57,6 @@ impl PaddedAxis {
 struct Pad {
     mode: PadMode,
     axes: SmallVec<[PaddedAxis; 6]>,
-    /// The source of each position of each axis; `None` for a border of constants.
-    sources: Vec<Vec<Option<usize>>>,
 }
 
 impl PadMode {
@@ -122,6 +119,7 @@ impl NetworkBuilder {
             let problem = format!("{:?} has no values from which a border can be made", lengths.as_slice());
             return Err(TensorError::Mismatch { op: OP, problem });
         }
+        Shape::new(&out)?;
         let order = self.views[x.0].order();
         let memory = self.dense(x, &order)?;
         let of = |lengths: &[usize]| in_order(lengths, &order);
@@ -141,9 +139,7 @@ impl NetworkBuilder {
         }
         let kind = self.kind(x);
         let new = NewValue { kind, lengths: &out, order };
-        Shape::new(&out)?;
-        let sources = axes.iter().map(|axis| (0..axis.out()).map(|at| mode.source(*axis, at)).collect()).collect();
-        self.add_one(Pad { mode, axes, sources }, &[memory], new)
+        self.add_one(Pad { mode, axes }, &[memory], new)
     }
 }
 
@@ -151,11 +147,10 @@ impl Pad {
     /// Fills a row of the last axis. `row` is the row's index in the result.
     fn fill(&self, x: &[u32], row: usize, out: &mut [u32]) {
         let (last, outer) = self.axes.split_last().expect("a border has an axis");
-        let (table, tables) = self.sources.split_last().expect("each axis has a table");
         let fill = if let PadMode::Constant(word) = self.mode { word } else { 0 };
         let (mut rest, mut from, mut stride) = (row, 0, last.length);
-        for (axis, table) in outer.iter().zip(tables).rev() {
-            let Some(source) = table[rest % axis.out()] else { return out.fill(fill) };
+        for axis in outer.iter().rev() {
+            let Some(source) = self.mode.source(*axis, rest % axis.out()) else { return out.fill(fill) };
             from += source * stride;
             stride *= axis.length;
             rest /= axis.out();
@@ -163,10 +158,14 @@ impl Pad {
         let x = &x[if last.length == 0 { 0 } else { from }..];
         let (begin, inside) = out.split_at_mut(last.begin);
         let (inside, end) = inside.split_at_mut(last.length);
-        let (before, after) = (&table[..last.begin], &table[last.begin + last.length..]);
         inside.copy_from_slice(&x[..last.length]);
-        for (out, source) in begin.iter_mut().zip(before).chain(end.iter_mut().zip(after)) {
-            *out = source.map_or(fill, |source| x[source]);
+        if let PadMode::Constant(_) = self.mode {
+            begin.fill(fill);
+            return end.fill(fill);
+        }
+        let (before, after) = (0..last.begin, last.begin + last.length..last.out());
+        for (out, at) in begin.iter_mut().zip(before).chain(end.iter_mut().zip(after)) {
+            *out = self.mode.source(*last, at).map_or(fill, |source| x[source]);
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Values are read and written with the channels last, so that all channels of a position are handled together. On the
 //! host, lines of the output are distributed over threads.
 //!
-//! On the host, a float replaces the best so far unless the best is larger, like the vector maximum of a processor. So
-//! NaN wins, and the next value replaces it. If indices are wanted, and on a device, NaN never wins.
+//! A float replaces the best so far unless the best is larger, like the vector maximum of a processor and so of ONNX
+//! Runtime. So NaN wins, and the next value replaces it. The index is that of the first of equal values.
 
 #[cfg(not(target_arch = "wasm32"))]
 use crate::ops::device::{Hook, MOST_ROUNDS};
@@ -138,8 +138,7 @@ trait Pooled: bytemuck::Pod + Send + Sync + PartialOrd {
 }
 
 impl Pooled for f32 {
-    // Meant to be the start of a maximum in ONNX Runtime, so that windows over nothing but -Inf agree.
-    const LEAST: f32 = f32::MIN;
+    const LEAST: f32 = f32::NEG_INFINITY;
 }
 
 impl Pooled for i32 {
@@ -165,15 +164,11 @@ impl PoolStep {
         &x[image * values..][..values]
     }
 
-    fn maxima<T: Pooled>(&self, x: &[T], out: &mut [T], threads: usize, keeps_numbers: bool) {
+    fn maxima<T: Pooled>(&self, x: &[T], out: &mut [T], threads: usize) {
         let (window, channels) = (&self.window, self.channels);
         self.lines(out, threads, |image, row, out| {
             let x = self.image(x, image);
-            if keeps_numbers {
-                vectorised!(fold_line(window, channels, row, x, T::LEAST, larger_number, out));
-            } else {
-                vectorised!(fold_line(window, channels, row, x, T::LEAST, larger, out));
-            }
+            vectorised!(fold_line(window, channels, row, x, T::LEAST, larger, out));
         });
     }
 
@@ -201,19 +196,24 @@ impl Step for PoolStep {
         }
     }
 
+    fn work(&self) -> u64 {
+        let factors = [self.batch, self.channels, self.window.places(), self.window.taps()];
+        factors.iter().fold(1, |work: u64, factor| work.saturating_mul(*factor as u64))
+    }
+
     fn host(&self, mut call: HostCall<'_, '_>) {
         let (inputs, threads) = (call.inputs, call.threads);
         match (self.fold, self.kind) {
             (Fold::Max(order), WordKind::F32) => {
                 let x = call.floats(0);
-                self.maxima(x, call.floats_out(0), threads, order.is_some());
+                self.maxima(x, call.floats_out(0), threads);
                 if let Some(order) = order {
                     self.places(x, order, call.integers_out(1), threads);
                 }
             }
             (Fold::Max(order), WordKind::I32) => {
                 let x = call.integers(0);
-                self.maxima(x, call.integers_out(0), threads, false);
+                self.maxima(x, call.integers_out(0), threads);
                 if let Some(order) = order {
                     self.places(x, order, call.integers_out(1), threads);
                 }
@@ -269,12 +269,6 @@ impl Step for PoolStep {
 #[inline(always)]
 fn larger<T: Pooled>(best: T, value: T) -> T {
     if best > value { best } else { value }
-}
-
-#[expect(clippy::inline_always, reason = "functions that are not inlined into `vectorised!` lose its instructions")]
-#[inline(always)]
-fn larger_number<T: Pooled>(best: T, value: T) -> T {
-    if value > best { value } else { best }
 }
 
 /// Calls `work` for every tap inside the input, with the index of the tap's position.
@@ -347,6 +341,7 @@ fn place_line<T: Pooled>(
     for (column, out) in out.chunks_exact_mut(channels).enumerate() {
         for (block, out) in out.chunks_mut(CHANNELS).enumerate() {
             let mut best = [T::LEAST; CHANNELS];
+            let mut is_first = true;
             out.fill(0);
             each_tap(window, [depth, row, column], |at| {
                 let index = match order {
@@ -359,11 +354,12 @@ fn place_line<T: Pooled>(
                 let index = (index as u32).cast_signed();
                 let values = &x[at * channels + block * CHANNELS..][..out.len()];
                 for ((best, out), value) in best.iter_mut().zip(out.iter_mut()).zip(values) {
-                    if *value > *best {
-                        *best = *value;
-                        *out = index;
-                    }
+                    // The first value wins also if it is the least, and any value wins against NaN.
+                    let stays = *best >= *value && !is_first;
+                    *out = if stays { *out } else { index };
+                    *best = if stays { *best } else { *value };
                 }
+                is_first = false;
             });
             for (channel, out) in (block * CHANNELS..).zip(out) {
                 *out += ((first + channel * window.inputs()) as u32).cast_signed();
@@ -499,6 +495,30 @@ mod tests {
             same(&pooled(kind, IndexOrder::ColumnMajor)[1], &[3, 4], "column major");
         }
         same(&pooled(WordKind::I32, IndexOrder::RowMajor)[0], &[8, 9], "integers");
+    }
+
+    #[test]
+    fn nan_gives_way_to_the_next_value_and_minus_infinity_is_a_maximum() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        let x = [nan, 1.0, 2.0, nan, 3.0, nan, nan, -inf, -inf, inf];
+        let window = Window { input: [1, 1, 10], output: [1, 1, 9], kernel: [1, 1, 2], stride: [1; 3], ..windows()[0] };
+        let most = [1.0, 2.0, nan, 3.0, nan, nan, -inf, -inf, inf];
+        for channels in [1, 4_u8] {
+            // Channels last, so that all channels of a position are the same.
+            let x: Vec<f32> = x.iter().flat_map(|value| vec![*value; usize::from(channels)]).collect();
+            let made = both(&[Given::Floats(&x, &[1, 10, usize::from(channels)])], |net, ids| {
+                let x = net.permuted(ids[0], &[0, 2, 1]);
+                let (plain, _) = net.max_pool(x, window, None)?;
+                let (most, places) = net.max_pool(x, window, Some(IndexOrder::RowMajor))?;
+                Ok(vec![plain, most, places.expect("indices are wanted")])
+            });
+            let wanted = most.repeat(usize::from(channels));
+            close(&made[0], &wanted, "plain");
+            close(&made[1], &wanted, "with indices");
+            let places =
+                (0..i32::from(channels)).flat_map(|channel| [1, 2, 3, 4, 5, 6, 7, 7, 9].map(|at| at + 10 * channel));
+            same(&made[2], &places.collect::<Vec<_>>(), "indices");
+        }
     }
 
     #[test]

@@ -70,11 +70,11 @@ impl NetworkBuilder {
         let (one, two) = (whole([m, k]), whole([k, columns]));
         lengths.extend([m, columns]);
         if k == 0 || lengths.contains(&0) {
-            let count = lengths.iter().product();
-            return match kind {
-                WordKind::F32 => self.floats(vec![0.0; count], &lengths),
-                WordKind::I32 => self.integers(vec![0; count], &lengths),
+            let zero = match kind {
+                WordKind::F32 => self.floats(vec![0.0], &[])?,
+                WordKind::I32 => self.integers(vec![0], &[])?,
             };
+            return self.repeated(zero, &lengths);
         }
         if kind == WordKind::I32 && k > MOST_WHOLE_K {
             let problem = format!("sums of {k} products of integers; at most {MOST_WHOLE_K} are supported");
@@ -146,6 +146,11 @@ impl ProductStep {
 impl Step for ProductStep {
     fn name(&self) -> &'static str {
         OP
+    }
+
+    fn work(&self) -> u64 {
+        let MatmulSize { batch, m, n, k, .. } = self.size;
+        [m, n, k].iter().fold(batch as u64, |work, length| work.saturating_mul(*length as u64))
     }
 
     fn host(&self, mut call: HostCall<'_, '_>) {

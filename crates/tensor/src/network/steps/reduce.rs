@@ -131,8 +131,7 @@ impl NetworkBuilder {
         kind: WordKind,
         how: Reduction,
     ) -> Result<ValueId, TensorError> {
-        let count = lengths.iter().product();
-        match kind {
+        let value = match kind {
             WordKind::F32 => {
                 let value = match how {
                     Reduction::Max => f32::NEG_INFINITY,
@@ -140,7 +139,7 @@ impl NetworkBuilder {
                     Reduction::Sum => 0.0,
                     _ => f32::NAN,
                 };
-                self.floats(vec![value; count], lengths)
+                self.floats(vec![value], &[])?
             }
             WordKind::I32 => {
                 let value = match how {
@@ -148,9 +147,10 @@ impl NetworkBuilder {
                     Reduction::Min => i32::MAX,
                     _ => 0,
                 };
-                self.integers(vec![value; count], lengths)
+                self.integers(vec![value], &[])?
             }
-        }
+        };
+        self.repeated(value, lengths)
     }
 }
 

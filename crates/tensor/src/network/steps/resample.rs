@@ -279,6 +279,12 @@ impl Step for Resample {
         OP
     }
 
+    fn work(&self) -> u64 {
+        let Resample { outer, rows, columns, inner, .. } = *self;
+        let factors = [outer, rows.out, rows.per, columns.out, columns.per, inner];
+        factors.iter().fold(1, |work: u64, factor| work.saturating_mul(*factor as u64))
+    }
+
     fn host(&self, mut call: HostCall<'_, '_>) {
         let Resample { rows, columns, inner, .. } = *self;
         let (row_positions, column_positions) = call.integers(1).split_at(rows.out * rows.per);

@@ -9,6 +9,8 @@ impl NetworkBuilder {
     /// The value with the entries of an axis from last to first.
     pub fn reversed(&mut self, x: ValueId, axis: usize) -> Result<ValueId, TensorError> {
         self.has_axis("reverse", x, axis)?;
+        // A table of positions, twice: as it is made, and as words.
+        self.claim_known("reverse", self.lengths(x)[axis].saturating_mul(2))?;
         let positions: Vec<usize> = (0..self.lengths(x)[axis]).rev().collect();
         self.picked(x, axis, &positions)
     }

@@ -195,6 +195,11 @@ impl Step for Suppress {
         2 * self.boxes
     }
 
+    fn work(&self) -> u64 {
+        let factors = [self.batches, self.classes, self.boxes, self.most.min(self.boxes)];
+        factors.iter().fold(1, |work: u64, factor| work.saturating_mul(*factor as u64))
+    }
+
     fn host(&self, call: HostCall<'_, '_>) {
         let (boxes, scores) = (call.floats(0), call.floats(1));
         let ranking = Ranking { kind: WordKind::F32, largest: true, nan: NanRank::Largest };

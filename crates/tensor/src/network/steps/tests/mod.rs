@@ -2,3 +2,4 @@
 
 pub(super) mod layouts;
 pub(super) mod trial;
+mod views;

@@ -304,8 +304,21 @@ BB3:
 
     #[test]
     fn the_outermost_branch_is_entered_and_those_in_it_by_their_chance() {
-        let text = "BB0:\n v_mov_b32 v0\n s_cbranch_execz BB5\nBB1:\n v_mov_b32 v0\n s_cbranch_execz BB3\nBB2:\n v_mov_b32 v0\n\
-            BB3:\n s_cbranch_scc0 BB5\nBB4:\n v_mov_b32 v0\nBB5:\n v_mov_b32 v0\n";
+        let text = "BB0:
+ v_mov_b32 v0
+ s_cbranch_execz BB5
+BB1:
+ v_mov_b32 v0
+ s_cbranch_execz BB3
+BB2:
+ v_mov_b32 v0
+BB3:
+ s_cbranch_scc0 BB5
+BB4:
+ v_mov_b32 v0
+BB5:
+ v_mov_b32 v0
+";
         let code = Code::read(text);
         let hundredths = |counts: Counts| (counts.vector * 10_000.0) as u64;
         assert_eq!(hundredths(code.run(&[])), 10_000 + 10_000 + 7_500 + 5_000 + 10_000);

@@ -69,7 +69,13 @@ mod tests {
         ("Latency", 1000),
         ("Inverse Throughput", 100),
     ];
-    const LOOP: &str = "BB0:\n v_mov_b32_e32 v0, v1\nBB1:\n v_add_u32_e32 v0, v0, v1\n v_add_u32_e32 v2, v0, v1\n s_cbranch_scc1 BB1\n";
+    const LOOP: &str = "BB0:
+ v_mov_b32_e32 v0, v1
+BB1:
+ v_add_u32_e32 v0, v0, v1
+ v_add_u32_e32 v2, v0, v1
+ s_cbranch_scc1 BB1
+";
 
     fn compiled() -> Compiled {
         let statistics = FIGURES.map(|(name, value)| (name.to_owned(), value)).to_vec();

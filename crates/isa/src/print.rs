@@ -137,8 +137,8 @@ pub(crate) fn json(kernels: &[Kernel], table: &Table) -> Value {
         let frame = card.frame(kernels, table);
         let frame = frame.iter().map(|row: &Modelled| {
             json!({
-                "kernel": row.kernel, "compute_us": row.compute_us, "latency_us": row.latency_us, "memory_us": row.memory_us,
-                "time_us": row.time_us, "bound": row.bound(), "ratio": row.ratio(),
+                "kernel": row.kernel, "compute_us": row.compute_us, "latency_us": row.latency_us,
+                "memory_us": row.memory_us, "time_us": row.time_us, "bound": row.bound(), "ratio": row.ratio(),
             })
         });
         json!({

@@ -142,3 +142,32 @@ pub(crate) fn lines(rates: &[(&'static str, Vec<Rate>)]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use vramp::plan::FigureOrigin;
+    use vramp::prelude::Profile;
+
+    use super::*;
+
+    /// How far a rate may be from the model of the recorded table.
+    const BAND: f64 = 0.1;
+
+    #[test]
+    fn the_rates_of_the_shipped_profiles_are_those_of_the_recorded_table() {
+        let table = Table::read(include_str!("../../../benches/isa.txt")).unwrap();
+        let all = rates(&crate::kernels::all().unwrap(), &table).unwrap();
+        for (profile, rates) in &all {
+            let shipped = Profile::shipped(profile).unwrap();
+            let figures = shipped.figures();
+            assert_eq!(rates.len(), 7, "all classes but codec and move");
+            for Rate { class, value, from } in rates {
+                let key = format!("gpu.rates.{}", class.name());
+                let (_, figure) = figures.iter().find(|(name, _)| *name == key).unwrap();
+                let is_near = (figure.value / value - 1.0).abs() <= BAND;
+                let is_same = is_near && figure.origin == FigureOrigin::From(from.clone());
+                assert!(is_same, "{profile}: {key} is {}, write{}", figure.value, lines(&all));
+            }
+        }
+    }
+}

@@ -131,6 +131,11 @@ const ROOMS: &[Room] = &[
         may_use: &["vramp"],
         because: "the program is the facade's first user: a feature that it lacks, other programs lack too",
     },
+    Room {
+        name: "vramp-isa",
+        may_use: &["vramp"],
+        because: "the tool compiles kernels that programs can reach, and hides naga's writer and Vulkan from them",
+    },
     Room { name: "xtask", may_use: &[], because: "chores must build when nothing else does" },
 ];
 
@@ -217,6 +222,7 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
     ("crates/kernels/src/simd/weigh.rs", "as above"),
     ("crates/kernels/src/simd/turn.rs", "as above"),
     ("crates/kernels/src/simd/wide.rs", "intrinsics that read and write memory take pointers"),
+    ("crates/isa/src/compiler.rs", "the figures of a pipeline come from Vulkan itself, whose calls are unsafe"),
     ("crates/media/src/process/death.rs", "code that runs in a child process before its program starts"),
     ("crates/media/src/pipe/splice.rs", "the kernel reads memory that is lent to a pipe after the call"),
     ("crates/kernels/tests/steady.rs", "a counting allocator implements an unsafe trait"),

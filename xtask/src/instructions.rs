@@ -93,17 +93,25 @@ fn measure() -> anyhow::Result<Option<Table>> {
 /// Builds benches/instructions.rs in the same way as `cargo xtask test` builds tests, so that the two builds share
 /// all dependencies.
 fn build() -> anyhow::Result<PathBuf> {
-    let words = ["test", "--no-run", "--workspace", "--bench", "instructions"];
-    let mut command = shell::cargo(words.into_iter().chain(["--message-format=json-render-diagnostics"]));
+    built(&["test", "--no-run", "--workspace", "--bench", "instructions"], "instructions-")
+}
+
+/// Runs this command of cargo, and returns the path of the built program whose name starts with `name`.
+pub(crate) fn built(words: &[&str], name: &str) -> anyhow::Result<PathBuf> {
+    let mut command = shell::cargo(words.iter().copied().chain(["--message-format=json-render-diagnostics"]));
     command.stderr(std::process::Stdio::inherit());
     let output = answer(&mut command)?;
-    output.lines().rev().find_map(executable).context("cargo named no program `instructions`")
+    output
+        .lines()
+        .rev()
+        .find_map(|line| executable(line, name))
+        .with_context(|| format!("cargo named no program `{name}`"))
 }
 
 /// The path of the built program, if a line of cargo's messages names it.
-fn executable(line: &str) -> Option<PathBuf> {
+fn executable(line: &str, name: &str) -> Option<PathBuf> {
     let path = line.split_once("\"executable\":\"")?.1.split('"').next()?;
-    Path::new(path).file_name()?.to_str()?.starts_with("instructions-").then(|| path.into())
+    Path::new(path).file_name()?.to_str()?.starts_with(name).then(|| path.into())
 }
 
 /// Instructions of one run of a path.
@@ -356,8 +364,8 @@ mod tests {
         assert_eq!(total("version: 1\nevents: Ir\nfn=(1)\n12 34\ntotals: 98765\n"), Some(98765));
         assert_eq!(total("events: Ir\n"), None);
         let line = r#"{"reason":"compiler-artifact","executable":"/t/deps/instructions-0f","fresh":true}"#;
-        assert_eq!(executable(line), Some("/t/deps/instructions-0f".into()));
-        assert_eq!(executable(r#"{"executable":"/t/deps/plan-0f"}"#), None);
-        assert_eq!(executable(r#"{"executable":null}"#), None);
+        assert_eq!(executable(line, "instructions-"), Some("/t/deps/instructions-0f".into()));
+        assert_eq!(executable(r#"{"executable":"/t/deps/plan-0f"}"#, "instructions-"), None);
+        assert_eq!(executable(r#"{"executable":null}"#, "instructions-"), None);
     }
 }

@@ -6,6 +6,7 @@
 mod apt;
 mod count;
 mod instructions;
+mod isa;
 mod lint;
 mod long;
 mod models;
@@ -20,15 +21,22 @@ use anyhow::bail;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                runs every test, counts the instructions of key paths, runs the doc tests, builds the docs, and
-                      builds the libraries for wasm32; ends with `N passed, N failed`
-  test --only STEP    one step of `test`: unit, instructions, doc, docs or wasm (may be given several times)
+  test                runs every test, counts the instructions of key paths, checks what GPUs' compilers make of the
+                      kernels, runs the doc tests, builds the docs, and builds the libraries for wasm32; ends with
+                      `N passed, N failed`
+  test --only STEP    one step of `test`: unit, instructions, isa, doc, docs or wasm (may be given several times)
   lint                formatting, clippy, and cargo-deny if it is installed
   ci                  lint, then test
   long                brute force over many more graphs, a million frames, then a bounded fuzz run if cargo-fuzz is
                       installed
   instructions --record
                       writes the counts that the step `instructions` compares with
+  isa [--only WORD] [--json | --frames | --against REV] [FILE.wgsl...]
+                      what GPUs' compilers make of the kernels, or of the files; with --frames a model of a frame on real
+                      cards, with --against what differs from the table of a revision
+  isa --code KERNEL   the machine code of a kernel
+  isa --rates         the rates of the shipped profiles, from that model
+  isa --record        writes the table that the step `isa` compares with
   models              fetches the models of tests and benches into target/models
   bench               the benchmarks
   help                this text
@@ -56,6 +64,7 @@ fn obey(words: &[&str]) -> anyhow::Result<()> {
             test::run(&test::Step::ALL)?;
         }
         ["instructions", "--record"] => instructions::record()?,
+        ["isa", options @ ..] => isa::run(options)?,
         ["long"] => long::run()?,
         ["models"] => models::fetch()?,
         ["bench"] => shell::run(shell::cargo(["bench", "--workspace", "--benches"]))?,

@@ -5,7 +5,7 @@
 use anyhow::{Context, bail};
 
 use crate::count::{Count, Runner};
-use crate::{apt, instructions, models, shell, wasm};
+use crate::{apt, instructions, isa, models, shell, wasm};
 
 /// A part of the tests that can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) enum Step {
     Unit,
     /// The instruction counts of key paths, compared with the recorded counts.
     Instructions,
+    /// What GPUs' compilers make of the kernels, compared with the recorded table.
+    Isa,
     /// The examples in the documentation.
     Doc,
     /// The documentation itself, with warnings denied.
@@ -24,12 +26,13 @@ pub(crate) enum Step {
 
 impl Step {
     /// Every step in order. Steps that fail most often come first.
-    pub(crate) const ALL: [Step; 5] = [Step::Unit, Step::Instructions, Step::Doc, Step::Docs, Step::Wasm];
+    pub(crate) const ALL: [Step; 6] = [Step::Unit, Step::Instructions, Step::Isa, Step::Doc, Step::Docs, Step::Wasm];
 
     fn name(self) -> &'static str {
         match self {
             Step::Unit => "unit",
             Step::Instructions => "instructions",
+            Step::Isa => "isa",
             Step::Doc => "doc",
             Step::Docs => "docs",
             Step::Wasm => "wasm",
@@ -55,6 +58,7 @@ impl Step {
                 shell::overhear(shell::cargo(words), &mut |line| count.hear(runner, line))
             }
             Step::Instructions => instructions::check(count),
+            Step::Isa => isa::check(count),
             Step::Doc => {
                 let command = shell::cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
                 shell::overhear(command, &mut |line| count.hear(Runner::Cargo, line))
@@ -78,7 +82,9 @@ pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
         };
         let step = Step::ALL.into_iter().find(|step| step.name() == *name);
         named.push(
-            step.with_context(|| format!("`{name}` is not a step; expected unit, instructions, doc, docs or wasm"))?,
+            step.with_context(|| {
+                format!("`{name}` is not a step; expected unit, instructions, isa, doc, docs or wasm")
+            })?,
         );
     }
     Ok(Step::ALL.into_iter().filter(|step| named.is_empty() || named.contains(step)).collect())
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn unknown_options_and_steps_are_refused_with_what_is_known() {
         for (options, expected) in [
-            (&["--only", "all"][..], "`all` is not a step; expected unit, instructions, doc, docs or wasm"),
+            (&["--only", "all"][..], "`all` is not a step; expected unit, instructions, isa, doc, docs or wasm"),
             (&["--only"], "`--only` is not an option of test; expected `--only STEP`"),
             (&["unit"], "`unit` is not an option of test; expected `--only STEP`"),
         ] {

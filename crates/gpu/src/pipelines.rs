@@ -104,6 +104,20 @@ impl Pipelines {
         self.cache().by_id.len()
     }
 
+    /// The shaders of all kernels, in the order in which they were compiled.
+    pub(crate) fn shaders(&self) -> Vec<Shader> {
+        let cache = self.cache();
+        let mut kernels: Vec<_> = cache.by_content.iter().collect();
+        kernels.sort_by_key(|(_, kernel)| kernel.id);
+        let shader = |(key, kernel): (&ShaderKey, &DeviceKernel)| Shader {
+            name: kernel.name().to_string(),
+            wgsl: key.wgsl.clone(),
+            bindings: key.bindings.clone(),
+            per_workgroup: key.per_workgroup,
+        };
+        kernels.into_iter().map(shader).collect()
+    }
+
     pub(crate) fn forget_unused(&self) -> usize {
         let mut cache = self.cache();
         let before = cache.by_id.len();

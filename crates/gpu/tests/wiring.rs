@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing unwrap in a test is a failing test")]
 
-use crate::room::{PATIENCE, invert, lend, noise, open, run};
-use vramp_gpu::{Backend, Device, Player, Recording};
+use crate::room::{PATIENCE, add, invert, lend, noise, open, run};
+use vramp_gpu::{AdapterKind, Backend, Device, Player, Recording};
+use vramp_plan::Shader;
 
 #[test]
 fn bytes_go_up_across_and_down_without_a_driver() {
@@ -29,4 +30,17 @@ fn bytes_go_up_across_and_down_without_a_driver() {
         assert_eq!((counters.uploads, counters.downloads, counters.compiles), (50, 50, 1));
         assert_eq!(device.take_events(), (vec![], 0));
     }
+}
+
+#[test]
+fn a_device_lists_what_it_compiled_in_order_and_each_text_once() {
+    let device = open(&Device::choose().backend(Backend::Noop));
+    assert_eq!(device.adapter().kind, AdapterKind::Other, "kernels are those of GPUs, not of software drivers");
+    assert_eq!(device.shaders(), []);
+    let again = Shader { name: "again".into(), ..invert() };
+    let kernels = [invert(), add(), again].map(|shader| device.prepare(&shader).unwrap());
+    assert_eq!(device.shaders(), [invert(), add()]);
+    drop(kernels);
+    device.forget_unused_kernels();
+    assert_eq!(device.shaders(), []);
 }

@@ -284,6 +284,8 @@ fn facts(adapter: &wgpu::Adapter) -> Adapter {
         name: about.name,
         backend: Backend::of(about.backend),
         kind: match about.device_type {
+            // wgpu calls it a CPU, but it computes nothing there: kernels are those that GPUs get.
+            _ if about.backend == wgpu::Backend::Noop => AdapterKind::Other,
             wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,
             wgpu::DeviceType::IntegratedGpu => AdapterKind::Integrated,
             wgpu::DeviceType::VirtualGpu => AdapterKind::Virtual,

@@ -289,6 +289,12 @@ impl Device {
         self.inner.pipelines.len()
     }
 
+    /// The shaders of the compiled kernels, in the order in which they were compiled. Shaders with the same content are
+    /// listed once, under the name of the first.
+    pub fn shaders(&self) -> Vec<Shader> {
+        self.inner.pipelines.shaders()
+    }
+
     /// Drops the compiled kernels that have no handle outside the cache, and returns the number of dropped kernels.
     pub fn forget_unused_kernels(&self) -> usize {
         self.inner.pipelines.forget_unused()

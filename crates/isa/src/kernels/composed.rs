@@ -14,6 +14,9 @@ pub(crate) const SMALLER: Size = Size { width: 1280, height: 720 };
 /// The images of `compositor`, four of which fill a frame.
 const PICTURES: usize = 3;
 
+/// The variant of the shipped profiles of hardware.
+const HARDWARE: Variant = Variant { workgroup: 64, pixels_per_invocation: 4, wide: true };
+
 /// A recipe with the sizes for which its work is counted.
 struct Row {
     name: String,
@@ -29,7 +32,7 @@ impl Row {
             "rotate" => Size { width: FRAME.height, height: FRAME.width },
             _ => FRAME,
         };
-        Row { name: name.into(), recipe, size, variant: Variant::default() }
+        Row { name: name.into(), recipe, size, variant: HARDWARE }
     }
 
     fn kernels(self) -> Vec<Kernel> {
@@ -84,9 +87,9 @@ pub(crate) fn composed() -> Vec<Kernel> {
             }
         }
     }
-    for variant in vramp::calibrate::variants(1024).skip(1) {
+    for variant in vramp::calibrate::variants(1024) {
         for (name, recipe) in tuned() {
-            let Variant { workgroup, pixels_per_invocation: pixels } = variant;
+            let Variant { workgroup, pixels_per_invocation: pixels, .. } = variant;
             rows.push(Row { variant, ..Row::new(format!("{name}@{workgroup}x{pixels}"), recipe) });
         }
     }

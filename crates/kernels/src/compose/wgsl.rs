@@ -130,17 +130,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 EACH}
 ";
 
-/// The rest of a frame whose pixels do not fill an invocation.
-const TAIL: &str = "\
-        return;
-    }
-    var at = at0;
-    for (var p = first; p < count; p++) {
-        output[p] = pixel(p, at);
-        at = next_to(at, size.x);
-    }
-";
-
 pub(super) fn shaders(recipe: &Recipe, name: &str, variant: Variant) -> Vec<Shader> {
     let layout = recipe.layout();
     let Some(first) = recipe.head.first else {
@@ -411,14 +400,7 @@ fn entry(variant: Variant, looped: bool) -> String {
         let _ = writeln!(each, "    let at{at} = next_to(at{}, size.x);", at - 1);
     }
     if variant.wide && !looped {
-        each += "    if (first + PIXELSu <= count) {\n";
-        for at in 0..apart {
-            let _ = writeln!(each, "        let pixel{at} = pixel(first + {at}u, at{at});");
-        }
-        for at in 0..apart {
-            let _ = writeln!(each, "        output[first + {at}u] = pixel{at};");
-        }
-        each += TAIL;
+        each += &one_test(apart);
     } else {
         for at in 0..apart {
             let p = format!("first + {at}u");
@@ -427,6 +409,24 @@ fn entry(variant: Variant, looped: bool) -> String {
     }
     let (workgroup, pixels) = (variant.workgroup.to_string(), variant.pixels_per_invocation.to_string());
     ENTRY.replace("EACH", &each).replace("WORKGROUP", &workgroup).replace("PIXELS", &pixels)
+}
+
+/// Computes and stores `apart` pixels with one test of their bounds. At the end of a frame, pixels beyond it are computed
+/// and not stored; what they read is inside of buffers, because devices check that.
+fn one_test(apart: u32) -> String {
+    let mut text = "    if (first >= count) { return; }\n".to_owned();
+    for at in 0..apart {
+        let _ = writeln!(text, "    let pixel{at} = pixel(first + {at}u, at{at});");
+    }
+    text += "    if (first + PIXELSu <= count) {\n";
+    for at in 0..apart {
+        let _ = writeln!(text, "        output[first + {at}u] = pixel{at};");
+    }
+    text += "        return;\n    }\n    output[first] = pixel0;\n";
+    for at in 1..apart.saturating_sub(1) {
+        let _ = writeln!(text, "    if (first + {at}u < count) {{ output[first + {at}u] = pixel{at}; }}");
+    }
+    text
 }
 
 /// The names of the functions and constants that a text declares at module scope.

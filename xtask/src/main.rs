@@ -9,6 +9,7 @@ mod instructions;
 mod lint;
 mod long;
 mod models;
+mod python;
 mod shell;
 mod test;
 mod wasm;
@@ -20,15 +21,16 @@ use anyhow::bail;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                runs every test, counts the instructions of key paths, runs the doc tests, builds the docs, and
-                      builds the libraries for wasm32; ends with `N passed, N failed`
-  test --only STEP    one step of `test`: unit, instructions, doc, docs or wasm (may be given several times)
+  test                runs every test, counts the instructions of key paths, runs the doc tests, builds the docs, builds
+                      the libraries for wasm32, and tests the Python package; ends with `N passed, N failed`
+  test --only STEP    one step of `test`: unit, instructions, doc, docs, wasm or python (may be given several times)
   lint                formatting, clippy, and cargo-deny if it is installed
   ci                  lint, then test
   long                brute force over many more graphs, a million frames, then a bounded fuzz run if cargo-fuzz is
                       installed
   instructions --record
                       writes the counts that the step `instructions` compares with
+  python              builds the Python package into target/wheels
   models              fetches the models of tests and benches into target/models
   bench               the benchmarks
   help                this text
@@ -57,6 +59,7 @@ fn obey(words: &[&str]) -> anyhow::Result<()> {
         }
         ["instructions", "--record"] => instructions::record()?,
         ["long"] => long::run()?,
+        ["python"] => python::wheel()?,
         ["models"] => models::fetch()?,
         ["bench"] => shell::run(shell::cargo(["bench", "--workspace", "--benches"]))?,
         _ => bail!("`{}` is not a command\n\n{HELP}", words.join(" ")),

@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn the_last_line_of_pytest_is_read() {
-        let lines = ["3 passed", "tests/test_run.py:12: Error", "== 1 failed, 12 passed, 2 errors in 63.21s (0:01:03) =="];
+        let lines =
+            ["3 passed", "tests/test_run.py:12: Error", "== 1 failed, 12 passed, 2 errors in 63.21s (0:01:03) =="];
         assert_eq!(count(Runner::Pytest, &lines), Count { passed: 12, failed: 3 });
         assert_eq!(count(Runner::Pytest, &["5 passed, 1 warning in 0.02s"]), Count { passed: 5, failed: 0 });
     }

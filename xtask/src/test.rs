@@ -26,8 +26,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// Every step in order. Steps that fail most often come first.
-    pub(crate) const ALL: [Step; 6] =
-        [Step::Unit, Step::Instructions, Step::Doc, Step::Docs, Step::Wasm, Step::Python];
+    pub(crate) const ALL: [Step; 6] = [Step::Unit, Step::Instructions, Step::Doc, Step::Docs, Step::Wasm, Step::Python];
 
     fn name(self) -> &'static str {
         match self {
@@ -82,9 +81,9 @@ pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
             bail!("`{}` is not an option of test; expected `--only STEP`", pair.join(" "));
         };
         let step = Step::ALL.into_iter().find(|step| step.name() == *name);
-        named.push(
-            step.with_context(|| format!("`{name}` is not a step; expected unit, instructions, doc, docs, wasm or python"))?,
-        );
+        named.push(step.with_context(|| {
+            format!("`{name}` is not a step; expected unit, instructions, doc, docs, wasm or python")
+        })?);
     }
     Ok(Step::ALL.into_iter().filter(|step| named.is_empty() || named.contains(step)).collect())
 }

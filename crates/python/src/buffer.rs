@@ -140,13 +140,10 @@ pub(crate) unsafe fn export(
         (*view).len = layout.dense_bytes() as ffi::Py_ssize_t;
         (*view).readonly = c_int::from(!writable);
         (*view).itemsize = layout.item_bytes;
-        (*view).format =
-            if wants(ffi::PyBUF_FORMAT) { layout.item.as_ptr().cast_mut() } else { ptr::null_mut() };
+        (*view).format = if wants(ffi::PyBUF_FORMAT) { layout.item.as_ptr().cast_mut() } else { ptr::null_mut() };
         (*view).ndim = layout.shape.len() as c_int;
-        (*view).shape =
-            if wants(ffi::PyBUF_ND) { layout.shape.as_ptr().cast_mut() } else { ptr::null_mut() };
-        (*view).strides =
-            if wants(ffi::PyBUF_STRIDES) { layout.strides.as_ptr().cast_mut() } else { ptr::null_mut() };
+        (*view).shape = if wants(ffi::PyBUF_ND) { layout.shape.as_ptr().cast_mut() } else { ptr::null_mut() };
+        (*view).strides = if wants(ffi::PyBUF_STRIDES) { layout.strides.as_ptr().cast_mut() } else { ptr::null_mut() };
         (*view).suboffsets = ptr::null_mut();
         (*view).internal = ptr::null_mut();
         (*view).obj = owner.into_ptr();

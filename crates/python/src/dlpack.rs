@@ -159,8 +159,7 @@ unsafe fn capsule<'py>(
     let context = Box::into_raw(export).cast::<c_void>();
     if wish.versioned {
         let flags = if is_copy { IS_COPIED } else { READ_ONLY };
-        let own =
-            Versioned { major: 1, minor: 0, context, deleter: Some(delete_versioned), flags, tensor };
+        let own = Versioned { major: 1, minor: 0, context, deleter: Some(delete_versioned), flags, tensor };
         let own = Box::into_raw(Box::new(own));
         // SAFETY: the capsule owns the structure until a consumer renames it.
         unsafe { owned(py, ffi::PyCapsule_New(own.cast(), VERSIONED.as_ptr(), Some(drop_versioned))) }
@@ -274,7 +273,8 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
         && kind != CPU
         && kind != CUDA_HOST
     {
-        let text = format!("the array is on a device (DLPack type {kind}); copy it to the host first, such as `x.cpu()`");
+        let text =
+            format!("the array is on a device (DLPack type {kind}); copy it to the host first, such as `x.cpu()`");
         return Err(PyBufferError::new_err(text));
     }
     let options = PyDict::new(py);

@@ -86,7 +86,6 @@ pub(crate) fn end(py: Python<'_>, live: &Live) -> PyResult<()> {
     if live.is_closed() { Err(stopped(py)) } else { Ok(()) }
 }
 
-
 /// Pushes a frame without a copy, or an array with one copy.
 pub(crate) fn push(
     py: Python<'_>,

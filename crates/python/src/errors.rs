@@ -17,6 +17,7 @@ use vramp::runtime::{HandlerError, HandlerFailure, RunError};
 use vramp::tensor::{ErrorKind, StoreError, TensorError};
 
 use crate::handler::failure::PythonFailure;
+use crate::handler::keeping::keepers;
 
 /// An exception of this class of `vramp.errors`.
 pub(crate) fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
@@ -77,9 +78,7 @@ pub(crate) fn of_pipeline(py: Python<'_>, error: vramp::Error) -> PyErr {
             with_cause(py, named("PrepareError"), cause)
         }
         vramp::Error::Run(error) => of_run(py, &error),
-        vramp::Error::HasRun | vramp::Error::HasBegun | vramp::Error::NoEnd { .. } => {
-            raise(py, "StateError", &message)
-        }
+        vramp::Error::HasRun | vramp::Error::HasBegun | vramp::Error::NoEnd { .. } => raise(py, "StateError", &message),
         vramp::Error::Push(error) => of_push(py, &error),
         vramp::Error::Pull(error) => of_pull(py, &error),
     }
@@ -127,11 +126,24 @@ pub(crate) fn of_run(py: Python<'_>, error: &RunError) -> PyErr {
         RunError::Failed(HandlerFailure { frame, error, .. }) => (Some(*frame), cause_of(py, error)),
         RunError::Unresponsive { .. } => (None, None),
     };
-    let made = with_facts(py, "RunError", &error.to_string(), |made| {
+    let made = with_facts(py, "RunError", &words_of(error), |made| {
         made.setattr("handler", error.handler())?;
         made.setattr("frame", frame)
     });
     with_cause(py, made, cause)
+}
+
+/// The message, which also says which handlers in Python keep frames if there is no memory left.
+fn words_of(error: &RunError) -> String {
+    let text = error.to_string();
+    let RunError::Failed(HandlerFailure { error: HandlerError::OutOfMemory(_), .. }) = error else { return text };
+    let keepers = keepers().into_iter().map(|(name, frames)| format!("{name} keeps {frames} frames"));
+    let keepers = keepers.collect::<Vec<_>>().join(", ");
+    if keepers.is_empty() {
+        text
+    } else {
+        format!("{text}\nhelp: in Python, {keepers}; keep copies of their arrays instead")
+    }
 }
 
 /// The exception of the Python handler that failed.

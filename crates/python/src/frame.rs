@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -20,6 +20,7 @@ use vramp::runtime::{DataRows, Frame, FrameContent, Meta, NoteValue};
 use crate::buffer::{self, Layout};
 use crate::dlpack::{self, Wish};
 use crate::errors::raise;
+use crate::handler::keeping::Kept;
 use crate::picture;
 
 #[pyclass(frozen, module = "vramp", name = "Frame")]
@@ -31,6 +32,8 @@ pub(crate) struct PyFrame {
     /// Views of the memory.
     exports: AtomicUsize,
     held: Mutex<Held>,
+    /// Counts a frame of a handler in Python.
+    _kept: Option<Kept>,
 }
 
 pub(crate) enum Held {
@@ -53,25 +56,26 @@ impl Held {
 
 impl PyFrame {
     pub(crate) fn pulled(frame: PulledFrame) -> PyFrame {
-        PyFrame::new(*frame.meta(), frame.space(), false, Held::Pulled(frame))
+        PyFrame::new(*frame.meta(), frame.space(), false, Held::Pulled(frame), None)
     }
 
-    pub(crate) fn read_only(frame: Frame) -> PyFrame {
-        PyFrame::new(*frame.meta(), frame.space(), false, Held::Own(frame))
+    /// A frame that a handler looks at.
+    pub(crate) fn read_only(frame: Frame, kept: Kept) -> PyFrame {
+        PyFrame::new(*frame.meta(), frame.space(), false, Held::Own(frame), Some(kept))
     }
 
     /// A frame with a single holder, to be written to.
-    pub(crate) fn writable(frame: Frame) -> PyFrame {
-        PyFrame::new(*frame.meta(), frame.space(), true, Held::Own(frame))
+    pub(crate) fn writable(frame: Frame, kept: Kept) -> PyFrame {
+        PyFrame::new(*frame.meta(), frame.space(), true, Held::Own(frame), Some(kept))
     }
 
     pub(crate) fn lent(frame: LentFrame, meta: Meta) -> PyFrame {
-        PyFrame::new(meta, Space::Cpu, true, Held::Lent(frame))
+        PyFrame::new(meta, Space::Cpu, true, Held::Lent(frame), None)
     }
 
-    fn new(meta: Meta, space: Space, writable: bool, held: Held) -> PyFrame {
+    fn new(meta: Meta, space: Space, writable: bool, held: Held, kept: Option<Kept>) -> PyFrame {
         let layout = Layout::of(&meta);
-        PyFrame { meta, layout, space, writable, exports: AtomicUsize::new(0), held: Mutex::new(held) }
+        PyFrame { meta, layout, space, writable, exports: AtomicUsize::new(0), held: Mutex::new(held), _kept: kept }
     }
 
     pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
@@ -120,13 +124,15 @@ impl PyFrame {
     /// The first byte, for a view.
     fn exported(&self) -> PyResult<*const u8> {
         if self.space == Space::Gpu {
-            let text = "the frame is on the GPU; leave out the setting `space` of `app`, so that frames come to the host";
+            let text =
+                "the frame is on the GPU; leave out the setting `space` of `app`, so that frames come to the host";
             return Err(PyBufferError::new_err(text));
         }
         self.first().ok_or_else(|| PyBufferError::new_err("the frame was sent, so its memory belongs to the pipeline"))
     }
 
     fn array<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.get().exported()?;
         let numpy = slf.py().import("numpy")?;
         numpy.call_method1("asarray", (slf,))
     }
@@ -275,6 +281,13 @@ impl PyFrame {
 
     fn __len__(&self) -> usize {
         self.layout.shape().first().map_or(0, |length| *length as usize)
+    }
+
+    /// numpy asks for this after a refused view, and would otherwise make an array of objects.
+    #[getter]
+    fn __array_interface__(&self) -> PyResult<()> {
+        self.exported()?;
+        Err(PyAttributeError::new_err("a frame is an array by the buffer protocol"))
     }
 
     /// DLPack, for `torch.from_dlpack(frame)`: shared read-only, or a copy.

@@ -41,9 +41,8 @@ impl PyGraph {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyNode> {
         let registry = crate::handler::registry(slf.py())?;
-        let is_known = |key: &str| {
-            registry.catalog().entries().any(|entry| entry.name == kind && entry.setting(key).is_some())
-        };
+        let is_known =
+            |key: &str| registry.catalog().entries().any(|entry| entry.name == kind && entry.setting(key).is_some());
         let mut handler = HandlerSpec::new(kind);
         if let Some(name) = name {
             handler = handler.named(name);
@@ -53,7 +52,8 @@ impl PyGraph {
             let text = text_of(&value)?;
             if key == "on-error" {
                 let on_error = OnError::ALL.into_iter().find(|known| known.name() == text);
-                let wrong = || PyTypeError::new_err(format!("on_error cannot be `{text}`; expected stop, skip or retry"));
+                let wrong =
+                    || PyTypeError::new_err(format!("on_error cannot be `{text}`; expected stop, skip or retry"));
                 handler = handler.on_error(on_error.ok_or_else(wrong)?);
             } else {
                 handler = handler.set(key, text);

@@ -110,7 +110,8 @@ impl PyModel {
             given.push((name, tensor));
         }
         let outputs = detached(py, || {
-            let given: Vec<(&str, Tensor)> = given.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+            let given: Vec<(&str, Tensor)> =
+                given.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
             if given.is_empty() { self.model.run_in(&self.context, &[]) } else { self.model.run_named(&given) }
         })?;
         let outputs = outputs.map_err(|error| of_model(py, &error))?;

@@ -9,8 +9,20 @@ use crate::values::text_of;
 
 /// The names of all options, for messages.
 const NAMES: &[&str] = &[
-    "gpu", "threads", "frames", "seconds", "fps", "place", "latency", "memory", "gpu_memory", "strict", "fusion",
-    "on_loss", "watch", "nominal_time",
+    "gpu",
+    "threads",
+    "frames",
+    "seconds",
+    "fps",
+    "place",
+    "latency",
+    "memory",
+    "gpu_memory",
+    "strict",
+    "fusion",
+    "on_loss",
+    "watch",
+    "nominal_time",
 ];
 
 fn wrong(key: &str, expected: &str) -> PyErr {

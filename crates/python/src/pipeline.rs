@@ -184,7 +184,10 @@ impl PyPipeline {
     #[pyo3(signature = (*, progress = None))]
     fn run(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<PyReport> {
         if let Some(output) = self.outputs.first() {
-            let text = format!("{}: its frames wait for Python; iterate over the pipeline, or `start` it and `pull`", output.name());
+            let text = format!(
+                "{}: its frames wait for Python; iterate over the pipeline, or `start` it and `pull`",
+                output.name()
+            );
             return Err(raise(py, "StateError", &text));
         }
         if !self.live.is_ready() {
@@ -195,12 +198,12 @@ impl PyPipeline {
         self.live.wait(py, None, |py| match &progress {
             Some(progress) if last.elapsed() >= std::time::Duration::from_millis(100) => {
                 last = std::time::Instant::now();
-                progress.call1(py, self.progress()).map(drop)
+                progress.call1(py, (self.progress(),)).map(drop)
             }
             _ => Ok(()),
         })?;
         if let Some(progress) = &progress {
-            progress.call1(py, self.progress())?;
+            progress.call1(py, (self.progress(),))?;
         }
         self.live.check(py)?;
         if self.live.is_closed() {
@@ -304,7 +307,8 @@ impl PyPipeline {
         let input = self.input(py, to)?;
         self.ensure_started(py)?;
         let wrong = |_| pyo3::exceptions::PyValueError::new_err("a size has sides from 1 to 16384");
-        let size = size.map(|(width, height)| format!("{width}x{height}").parse::<Size>().map_err(wrong)).transpose()?;
+        let size =
+            size.map(|(width, height)| format!("{width}x{height}").parse::<Size>().map_err(wrong)).transpose()?;
         PyLend::new(py, &self.live, input, size, pts.map(nanoseconds), timeout_of(timeout)?)
     }
 

@@ -13,9 +13,6 @@ pub(crate) struct PyStore {
     store: Store,
 }
 
-/// The quota of a folder, if none is given.
-const QUOTA: u64 = 1 << 30;
-
 impl PyStore {
     fn call<T: Send>(
         &self,
@@ -30,7 +27,7 @@ impl PyStore {
 impl PyStore {
     /// A store whose tensors belong to a device. Persisted tensors are kept in `folder`, with at most `quota` bytes.
     #[new]
-    #[pyo3(signature = (*, folder = None, quota = QUOTA, device = None))]
+    #[pyo3(signature = (*, folder = None, quota = 1_073_741_824, device = None))]
     fn new(py: Python<'_>, folder: Option<PathBuf>, quota: u64, device: Option<&str>) -> PyResult<PyStore> {
         let context = context_of(py, device)?;
         let builder = Store::builder().context(&context);

@@ -40,7 +40,11 @@ pub(crate) fn text_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
 /// The key of a setting: Python's `on_error` is `on-error`.
 pub(crate) fn key_of(name: &str, is_known: impl Fn(&str) -> bool) -> String {
     let dashed = name.trim_end_matches('_').replace('_', "-");
-    if !is_known(name) && (is_known(&dashed) || ["on-error"].contains(&dashed.as_str())) { dashed } else { name.to_owned() }
+    if !is_known(name) && (is_known(&dashed) || ["on-error"].contains(&dashed.as_str())) {
+        dashed
+    } else {
+        name.to_owned()
+    }
 }
 
 /// The value that a text stands for: a number, a flag, or the text itself.

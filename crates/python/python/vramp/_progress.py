@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import TracebackType
 from typing import Any
@@ -14,15 +15,15 @@ class Bar:
         self.total = total
         self.turns = 0
         self.handle: Any = None
+        self.html: Any = None
         self.line = ""
 
     def __enter__(self) -> Bar:
         ipython = sys.modules.get("IPython")
         if ipython is not None and ipython.get_ipython() is not None:
-            from IPython.display import HTML, display
-
-            self.html = HTML
-            self.handle = display(HTML(self.markup(0, 0.0, 0.0)), display_id=True)
+            shown = importlib.import_module("IPython.display")
+            self.html = shown.HTML
+            self.handle = shown.display(self.html(self.markup(0, 0.0, 0.0)), display_id=True)
         return self
 
     def __exit__(

@@ -86,7 +86,9 @@ impl Declaration {
             settings,
             name,
         };
-        declaration.check().map_err(|problem| raise(py, "HandlerError", &format!("{}: {problem}", declaration.name)))?;
+        declaration
+            .check()
+            .map_err(|problem| raise(py, "HandlerError", &format!("{}: {problem}", declaration.name)))?;
         Ok(declaration)
     }
 
@@ -109,7 +111,10 @@ impl Declaration {
             let formats = Format::RANKED.map(Format::name).join(", ");
             let known = matches!(port.media.as_str(), "any" | "data" | "tensor") || port.format().is_some();
             if !known {
-                return Err(format!("{}: `{}` is not a media; expected any, data, tensor, {formats}", port.name, port.media));
+                return Err(format!(
+                    "{}: `{}` is not a media; expected any, data, tensor, {formats}",
+                    port.name, port.media
+                ));
             }
         }
         for port in outputs.iter().filter(|port| port.media == "tensor") {

@@ -15,6 +15,9 @@ pub(crate) struct PythonFailure {
 impl PythonFailure {
     pub(crate) fn new(py: Python<'_>, error: PyErr) -> PythonFailure {
         let traced = || -> PyResult<String> {
+            if let Some(traceback) = error.traceback(py) {
+                error.value(py).setattr("__traceback__", traceback)?;
+            }
             let lines = py.import("traceback")?.call_method1("format_exception", (error.value(py),))?;
             Ok(lines.extract::<Vec<String>>()?.concat().trim_end().to_owned())
         };

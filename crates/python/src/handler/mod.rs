@@ -5,6 +5,7 @@
 
 mod declare;
 pub(crate) mod failure;
+pub(crate) mod keeping;
 mod lane;
 mod results;
 mod tick;

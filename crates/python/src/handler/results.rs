@@ -21,7 +21,9 @@ pub(crate) fn of(result: &Bound<'_, PyAny>, tick: &PyTick, ports: &Ports) -> PyR
     }
     if ports.declaration.outputs.is_empty() {
         let kind = result.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("process returned {kind}, but the handler is a sink; return nothing")));
+        return Err(PyTypeError::new_err(format!(
+            "process returned {kind}, but the handler is a sink; return nothing"
+        )));
     }
     let Ok(dict) = result.cast::<PyDict>() else {
         sent.push((0, frame_of(result, tick, ports, 0)?));
@@ -101,9 +103,9 @@ fn filled(tick: &PyTick, port: usize, given: &Given, name: &str) -> PyResult<Fra
 
 /// Detections: rows of x0, y0, x1, y1, score, class.
 fn detections(value: &Bound<'_, PyAny>, tick: &PyTick, port: usize) -> PyResult<Frame> {
-    let rows: Vec<(f32, f32, f32, f32, f32, u32)> = value.extract().map_err(|_| {
-        PyTypeError::new_err("a data output takes a list of detections (x0, y0, x1, y1, score, class)")
-    })?;
+    let rows: Vec<(f32, f32, f32, f32, f32, u32)> = value
+        .extract()
+        .map_err(|_| PyTypeError::new_err("a data output takes a list of detections (x0, y0, x1, y1, score, class)"))?;
     let rows: Vec<Detection> = rows
         .into_iter()
         .map(|(x0, y0, x1, y1, score, class)| Detection { bounds: [x0, y0, x1, y1], score, class })

@@ -12,6 +12,7 @@ use vramp::plan::Content;
 use vramp::runtime::{Frame, FramePool, Meta, NoteValue, Now, StartContext};
 
 use super::declare::Declaration;
+use super::keeping::Keeper;
 use crate::frame::PyFrame;
 
 /// What all ticks of a handler share.
@@ -20,6 +21,7 @@ pub(crate) struct Ports {
     pub(crate) declaration: Arc<Declaration>,
     /// The planned content of each output; `None` if it is not linked.
     pub(crate) outputs: Vec<Option<Content>>,
+    pub(crate) keeper: Arc<Keeper>,
 }
 
 impl Ports {
@@ -105,7 +107,8 @@ impl PyTick {
         if frames.objects[port].is_none()
             && let Some(frame) = frames.given[port].take()
         {
-            frames.objects[port] = Some(Py::new(py, PyFrame::read_only(frame))?);
+            let kept = self.ports.keeper.keep();
+            frames.objects[port] = Some(Py::new(py, PyFrame::read_only(frame, kept))?);
         }
         Ok(frames.objects[port].as_ref().map(|object| object.clone_ref(py)))
     }
@@ -136,7 +139,9 @@ impl PyTick {
 }
 
 fn over() -> PyErr {
-    PyRuntimeError::new_err("the tick is over: its frames belong to the pipeline again; keep what you need during `process`")
+    PyRuntimeError::new_err(
+        "the tick is over: its frames belong to the pipeline again; keep what you need during `process`",
+    )
 }
 
 #[pymethods]
@@ -189,7 +194,7 @@ impl PyTick {
         let mut frame = taken.or(object).ok_or_else(none)?;
         let edited = frame.edit(&pool).map(drop);
         edited.map_err(|error| pyo3::exceptions::PyMemoryError::new_err(error.to_string()))?;
-        Py::new(py, PyFrame::writable(frame))
+        Py::new(py, PyFrame::writable(frame, self.ports.keeper.keep()))
     }
 
     /// An empty frame of an output, to be written to and returned. Its values are undefined.
@@ -202,7 +207,7 @@ impl PyTick {
             }
             None => 0,
         };
-        Py::new(py, PyFrame::writable(self.lend(port)?))
+        Py::new(py, PyFrame::writable(self.lend(port)?, self.ports.keeper.keep()))
     }
 
     /// Attaches a number, a text or a short list of numbers to the frames that this call sends.
@@ -212,9 +217,9 @@ impl PyTick {
         } else if let Ok(number) = value.extract::<f64>() {
             NoteValue::Number(number)
         } else {
-            NoteValue::List(value.extract().map_err(|_| {
-                PyTypeError::new_err("a note is a number, a text or a list of numbers")
-            })?)
+            NoteValue::List(
+                value.extract().map_err(|_| PyTypeError::new_err("a note is a number, a text or a list of numbers"))?,
+            )
         };
         let mut frames = self.lock();
         if frames.pool.is_none() {

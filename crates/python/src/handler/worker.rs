@@ -14,9 +14,10 @@ use vramp::runtime::{Call, Flow, FrameHandler, HandlerError, Setup, StartContext
 
 use super::declare::Declaration;
 use super::failure::PythonFailure;
+use super::keeping::Keeper;
+use super::lane;
 use super::results::{self, Sent};
 use super::tick::{Ports, PyContext, PyTick, TickFrames};
-use super::lane;
 
 pub(crate) struct PythonHandler {
     ports: Arc<Ports>,
@@ -44,7 +45,11 @@ impl PythonHandler {
         declaration: &Arc<Declaration>,
         class: &Py<PyAny>,
     ) -> Result<PythonHandler, HandlerError> {
-        let ports = Ports { declaration: Arc::clone(declaration), outputs: setup.outputs.to_vec() };
+        let ports = Ports {
+            declaration: Arc::clone(declaration),
+            outputs: setup.outputs.to_vec(),
+            keeper: Keeper::new(setup.name),
+        };
         let made = lane::attached(|py| {
             let made = || -> PyResult<PythonHandler> {
                 let instance = class.bind(py).call0()?;
@@ -162,7 +167,9 @@ impl FrameHandler for PythonHandler {
             return Ok(Flow::Filtered);
         }
         let mut frames = TickFrames { pool: Some(call.pool().clone()), ..TickFrames::default() };
-        if self.lends && let Some(meta) = self.ports.meta(0, lead_meta.as_ref()) {
+        if self.lends
+            && let Some(meta) = self.ports.meta(0, lead_meta.as_ref())
+        {
             frames.spare = Some(call.lend_frame(meta)?);
         }
         frames.given = (0..count)

@@ -87,7 +87,9 @@ pub(super) fn cuts_of(key: &Bound<'_, PyAny>, shape: &[usize]) -> PyResult<Cuts>
             let at = at.ok_or_else(|| PyIndexError::new_err(format!("index {index} is out of range for {length}")))?;
             cuts.ranges.push((at, at + 1));
         } else {
-            return Err(PyTypeError::new_err("an index is a whole number or a range; use `gather` for tensors of indices"));
+            return Err(PyTypeError::new_err(
+                "an index is a whole number or a range; use `gather` for tensors of indices",
+            ));
         }
     }
     all(&mut cuts, shape.len());

@@ -29,7 +29,11 @@ pub(crate) fn context_of(py: Python<'_>, device: Option<&str>) -> PyResult<Conte
         Some("gpu") => {
             let context = best()?;
             if context.device().is_none() {
-                return Err(crate::errors::raise(py, "DeviceError", "there is no usable GPU; `vramp devices` says why"));
+                return Err(crate::errors::raise(
+                    py,
+                    "DeviceError",
+                    "there is no usable GPU; `vramp devices` says why",
+                ));
             }
             Ok(context)
         }
@@ -122,7 +126,9 @@ pub(super) fn tensor_in(context: &Context, values: &Bound<'_, PyAny>, dtype: Opt
         made.map_err(|error| of_tensor(py, &error))?
     } else {
         let kind = values.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("expected an array, a frame, a number or lists of numbers, got {kind}")));
+        return Err(PyTypeError::new_err(format!(
+            "expected an array, a frame, a number or lists of numbers, got {kind}"
+        )));
     };
     match dtype {
         Some(dtype) if dtype != tensor.dtype() => {

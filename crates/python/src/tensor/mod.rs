@@ -59,7 +59,8 @@ impl PyTensor {
     /// The computed tensor.
     pub(crate) fn tensor(&self, py: Python<'_>) -> PyResult<Tensor> {
         if self.place.is_some() {
-            let text = "a fused function is recorded once, so it cannot read values; return the tensor and read it after";
+            let text =
+                "a fused function is recorded once, so it cannot read values; return the tensor and read it after";
             return Err(PyValueError::new_err(text));
         }
         let expr = match &*self.state() {
@@ -284,14 +285,22 @@ impl PyTensor {
         reflected(slf, other, |a, b| a.div(b))
     }
 
-    fn __pow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
         if modulo.is_some() {
             return Err(PyTypeError::new_err("pow of tensors takes no modulus"));
         }
         binary(slf, other, |a, b| a.pow(b))
     }
 
-    fn __rpow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
         let _ = modulo;
         reflected(slf, other, |a, b| a.pow(b))
     }
@@ -452,13 +461,13 @@ impl PyTensor {
     }
 
     /// Exponentials along an axis, scaled to a sum of 1.
-    #[pyo3(signature = (axis = -1))]
+    #[pyo3(signature = (axis = -1), text_signature = "($self, axis=-1)")]
     fn softmax(&self, py: Python<'_>, axis: isize) -> PyResult<PyTensor> {
         apply(py, &[self], move |of| of[0].softmax(axis))
     }
 
     /// The logarithm of `softmax`.
-    #[pyo3(signature = (axis = -1))]
+    #[pyo3(signature = (axis = -1), text_signature = "($self, axis=-1)")]
     fn log_softmax(&self, py: Python<'_>, axis: isize) -> PyResult<PyTensor> {
         apply(py, &[self], move |of| of[0].log_softmax(axis))
     }

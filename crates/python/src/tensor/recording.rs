@@ -107,7 +107,8 @@ impl PyRecording {
         };
         let given = arguments.iter().enumerate().map(stand_in).collect::<PyResult<Vec<_>>>()?;
         OPEN.set(Some(Open { id, arguments: arguments.len(), steps: Vec::new() }));
-        let returned = function.call1((given,)).and_then(|list| list.extract::<Vec<Py<PyTensor>>>().map_err(Into::into));
+        let returned =
+            function.call1((given,)).and_then(|list| list.extract::<Vec<Py<PyTensor>>>().map_err(Into::into));
         let open = OPEN.take();
         let returned = returned?;
         let Some(mut open) = open else { return Err(PyRuntimeError::new_err("the recording was ended elsewhere")) };
@@ -143,7 +144,11 @@ impl PyRecording {
         }
         let results: Vec<Expr> = self.results.iter().map(|at| values[*at].clone()).collect();
         if is_fusing() {
-            let lazy = |expr| PyTensor { state: std::sync::Mutex::new(Values::Lazy(expr)), place: None, shown: std::sync::OnceLock::new() };
+            let lazy = |expr| PyTensor {
+                state: std::sync::Mutex::new(Values::Lazy(expr)),
+                place: None,
+                shown: std::sync::OnceLock::new(),
+            };
             return Ok(results.into_iter().map(lazy).collect());
         }
         let run = || results.iter().map(Expr::run).collect::<Result<Vec<Tensor>, _>>();

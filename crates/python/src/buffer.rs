@@ -165,7 +165,10 @@ unsafe impl Sync for Given {}
 impl Given {
     /// Fails with a type error that says what was expected.
     pub(crate) fn of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<Given> {
-        let buffer = PyUntypedBuffer::get(object).map_err(|_| {
+        let buffer = PyUntypedBuffer::get(object).map_err(|error| {
+            if error.is_instance_of::<PyBufferError>(object.py()) {
+                return error;
+            }
             let kind = object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
             PyTypeError::new_err(format!("expected {expected}, got {kind}"))
         })?;

@@ -29,9 +29,20 @@ impl PyFrames {
         PyFrames { live: Arc::clone(live), output }
     }
 
-    fn step(&self, py: Python<'_>) -> PyResult<Option<PyFrame>> {
+    /// The next frame; `None` at the end.
+    pub(crate) fn next_frame(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<PyFrame>> {
+        crate::fork::check(py)?;
+        if self.live.is_stepped() {
+            return self.step(py, timeout);
+        }
+        ends::pull(py, &self.live, &self.output, false, timeout)
+    }
+
+    fn step(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<PyFrame>> {
         let live = &self.live;
         let mut stuck = None::<Instant>;
+        // A loop without a timeout reads no clock.
+        let until = timeout.map(|timeout| (Instant::now(), timeout));
         loop {
             // A frame in the queue does not release the GIL. After the last frame, other sinks may still have frames.
             match self.output.try_pull() {
@@ -70,6 +81,9 @@ impl PyFrames {
                 live.stop(py)?;
                 return Err(interrupt);
             }
+            if until.is_some_and(|(begun, timeout)| begun.elapsed() >= timeout) {
+                return Err(of_pull(py, &PullError::Timeout { output: self.output.name().into() }));
+            }
         }
     }
 
@@ -89,16 +103,12 @@ impl PyFrames {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyFrame>> {
-        crate::fork::check(py)?;
-        if self.live.is_stepped() {
-            return self.step(py);
-        }
-        ends::pull(py, &self.live, &self.output, false, None)
+        self.next_frame(py, None)
     }
 
     /// The next frame, `None` at the end; fails with `Timeout` if no frame came within this many seconds.
     #[pyo3(signature = (timeout = None))]
     fn pull(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<PyFrame>> {
-        ends::pull(py, &self.live, &self.output, false, ends::timeout_of(timeout)?)
+        self.next_frame(py, ends::timeout_of(timeout)?)
     }
 }

@@ -315,12 +315,7 @@ impl PyPipeline {
     /// The next frame of an `app` sink; `None` at the end. Fails with `Timeout` if no frame came within this many seconds.
     #[pyo3(signature = (*, timeout = None, of = None))]
     fn pull(&self, py: Python<'_>, timeout: Option<f64>, of: Option<&str>) -> PyResult<Option<PyFrame>> {
-        let output = self.output(py, of)?;
-        self.ensure_started(py)?;
-        if self.live.is_stepped() {
-            return Err(raise(py, "StateError", "an iterator steps this pipeline; use `next` on the iterator"));
-        }
-        ends::pull(py, &self.live, &output, false, timeout_of(timeout)?)
+        self.frames_of(py, of)?.next_frame(py, timeout_of(timeout)?)
     }
 
     /// The newest frame of an `app` sink; older frames are dropped and counted. `None` at the end.
@@ -329,7 +324,8 @@ impl PyPipeline {
         let output = self.output(py, of)?;
         self.ensure_started(py)?;
         if self.live.is_stepped() {
-            return Err(raise(py, "StateError", "an iterator steps this pipeline; use `next` on the iterator"));
+            // The caller's thread steps the pipeline, so that no newer frame waits.
+            return self.frames_of(py, of)?.next_frame(py, timeout_of(timeout)?);
         }
         ends::pull(py, &self.live, &output, true, timeout_of(timeout)?)
     }

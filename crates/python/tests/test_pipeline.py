@@ -302,6 +302,49 @@ def test_a_frame_is_a_picture_in_a_notebook() -> None:
         frame.to_png()
 
 
+def test_a_pull_steps_a_pipeline_of_one_thread() -> None:
+    pipeline = vramp.Pipeline(f"{SOLID} frames=3 ! app", gpu=False, threads=1)
+    numbers = []
+    while (frame := pipeline.pull(timeout=5)) is not None:
+        numbers.append(frame.number)
+    assert numbers == [0, 1, 2]
+    pipeline = vramp.Pipeline("pattern size=64x48 fps=1 ! app", gpu=False, threads=1, fps=1)
+    assert pipeline.pull(timeout=5) is not None
+    with pytest.raises(vramp.Timeout):
+        pipeline.pull(timeout=0.1)
+    pipeline.stop()
+
+
+def test_a_run_in_a_notebook_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    import types
+
+    shown: list[str] = []
+
+    class ZMQInteractiveShell:
+        pass
+
+    class Handle:
+        def update(self, html: str) -> None:
+            shown.append(html)
+
+    def display(html: str, display_id: bool) -> Handle:
+        shown.append(html)
+        return Handle()
+
+    ipython, module = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    ipython.get_ipython = ZMQInteractiveShell  # type: ignore[attr-defined]
+    module.HTML, module.display = str, display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    vramp.run("pattern size=64x48 frames=15 ! null", gpu=False, fps=30)
+    assert len(shown) >= 4
+    assert "0 frames" in shown[0] and "15 frames" in shown[-1]
+    assert len(set(shown)) == len(shown)
+    vramp.run("pattern size=64x48 frames=2 ! null", gpu=False, progress=False)
+    assert "15 frames" in shown[-1]
+
+
 def test_the_bar_of_a_notebook_moves() -> None:
     from vramp._progress import Bar
 

@@ -19,9 +19,7 @@ if "t" in _sys.abiflags:
 
 if _sys.platform == "linux" and "XDG_RUNTIME_DIR" not in _os.environ:
     # Graphics drivers look for a Wayland socket while they list adapters, and print warnings without this variable.
-    import tempfile as _tempfile
-
-    _os.environ["XDG_RUNTIME_DIR"] = _tempfile.gettempdir()
+    _os.environ["XDG_RUNTIME_DIR"] = _os.environ.get("TMPDIR", "/tmp")
 
 from . import _vramp, errors
 from ._fuse import fuse

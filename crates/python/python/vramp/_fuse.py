@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, overload
-
 from . import _vramp
 from ._vramp import Recording, Tensor
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, ParamSpec, TypeVar, overload
+
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R")
 
 
 class Fusing:
@@ -27,10 +28,14 @@ class Fusing:
         _vramp.end_fuse()
 
 
-@overload
-def fuse(function: None = None, /) -> Fusing: ...
-@overload
-def fuse(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+if TYPE_CHECKING:
+
+    @overload
+    def fuse(function: None = None, /) -> Fusing: ...
+    @overload
+    def fuse(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+
+
 def fuse(function: Callable[_P, _R] | None = None, /) -> Any:
     """Computes several ops as one.
 
@@ -47,6 +52,8 @@ def fuse(function: Callable[_P, _R] | None = None, /) -> Any:
     """
     if function is None:
         return Fusing()
+    import functools
+
     recordings: dict[Any, tuple[Recording, Any]] = {}
 
     @functools.wraps(function)

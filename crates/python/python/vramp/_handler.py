@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from . import _vramp
 from .errors import HandlerError
 
+# Not imported from `typing`, because importing that module takes longer than the rest of this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
     from ._vramp import Context, Tick
 
-_C = TypeVar("_C", bound=type)
-_MISSING = object()
+    _C = TypeVar("_C", bound=type)
+
+_MISSING: Any = object()
 
 
 class Handler:
@@ -30,9 +33,9 @@ class Handler:
     2
     """
 
-    inputs: Mapping[str, str] | Iterable[str] = ("video",)
+    inputs: dict[str, str] | Iterable[str] = ("video",)
     """The inputs: names, or names with what they carry: a format such as `rgba8`, `any`, `tensor` or `data`."""
-    outputs: Mapping[str, str] | Iterable[str] = ("video",)
+    outputs: dict[str, str] | Iterable[str] = ("video",)
     spaces: Iterable[str] = ("cpu",)
     """Where the handler's frames are. A handler in Python runs on the CPU."""
 
@@ -143,10 +146,10 @@ def _declared(name: str, given: Any) -> dict[str, Any]:
     }
 
 
-def _ports(declared: Mapping[str, str] | Iterable[str], what: str) -> list[tuple[str, str]]:
+def _ports(declared: dict[str, str] | Iterable[str], what: str) -> list[tuple[str, str]]:
     if isinstance(declared, str):
         raise HandlerError(f"{what}: expected names such as ('video',), got the text {declared!r}")
-    if isinstance(declared, Mapping):
+    if isinstance(declared, dict):
         return [(str(name), str(media)) for name, media in declared.items()]
     return [(str(name), "rgba8") for name in declared]
 

@@ -43,17 +43,17 @@ impl KeptState {
 impl Drop for KeptState {
     #[expect(unsafe_code, reason = "only the C API releases thread states")]
     fn drop(&mut self) {
+        CALLS.fetch_add(1, Ordering::AcqRel);
+        let _counted = Counted;
         if ENDING.load(Ordering::Acquire) || crate::fork::is_child() {
             // The interpreter frees all thread states itself.
             return;
         }
-        CALLS.fetch_add(1, Ordering::AcqRel);
         // SAFETY: the state was made on this thread, and is not attached now.
         unsafe {
             ffi::PyEval_RestoreThread(self.state);
             ffi::PyGILState_Release(self.before);
         }
-        CALLS.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -56,6 +56,7 @@ struct Versioned {
     major: u32,
     minor: u32,
     context: *mut c_void,
+    // SAFETY: a consumer calls it once, when it has read the memory for the last time.
     deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
     flags: u64,
     tensor: DlTensor,
@@ -65,6 +66,7 @@ struct Versioned {
 struct Unversioned {
     tensor: DlTensor,
     context: *mut c_void,
+    // SAFETY: as above.
     deleter: Option<unsafe extern "C" fn(*mut Unversioned)>,
 }
 
@@ -216,6 +218,7 @@ unsafe fn free(context: *mut c_void) {
     }
 }
 
+// SAFETY: called with a structure of `capsule`, once.
 unsafe extern "C" fn delete_versioned(own: *mut Versioned) {
     if !own.is_null() {
         // SAFETY: made by `Box::into_raw` in `capsule`; a consumer calls the deleter once.
@@ -226,6 +229,7 @@ unsafe extern "C" fn delete_versioned(own: *mut Versioned) {
     }
 }
 
+// SAFETY: called with a structure of `capsule`, once.
 unsafe extern "C" fn delete_unversioned(own: *mut Unversioned) {
     if !own.is_null() {
         // SAFETY: as above.
@@ -237,6 +241,7 @@ unsafe extern "C" fn delete_unversioned(own: *mut Unversioned) {
 }
 
 /// Frees a capsule that no consumer has taken. A consumer renames the capsule that it takes.
+// SAFETY: called by the interpreter with the capsule that is being freed.
 unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with the capsule that is being freed.
     unsafe {
@@ -246,6 +251,7 @@ unsafe extern "C" fn drop_versioned(capsule: *mut ffi::PyObject) {
     }
 }
 
+// SAFETY: as above.
 unsafe extern "C" fn drop_unversioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {

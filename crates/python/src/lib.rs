@@ -4,7 +4,7 @@
 //! program `vramp` is part of the package ([`program`]).
 //!
 //! Invariants: the GIL is released during every wait, and no thread is joined with the GIL held. Every failure is an
-//! exception. Only `buffer`, `frame`, `dlpack` and `handler/lane` contain unsafe code.
+//! exception.
 
 #![cfg(feature = "extension")]
 // To prove that an engine may be sent to a thread, the compiler descends through all types of wgpu.

@@ -1,8 +1,8 @@
 //! The Python package: `cargo xtask python` builds the wheel, and the step `python` of the tests checks it.
 //!
 //! The step builds the wheel with the profile of the other tests, whose artifacts it shares: only the crate itself and
-//! pyo3 are compiled. It installs the wheel into a clean environment and runs pytest, strict mypy and stubtest there, and
-//! imports the same wheel with every CPython from 3.11 on that is in PATH.
+//! its bindings are compiled. It installs the wheel into a clean environment and runs pytest, strict mypy and stubtest
+//! there, and imports the same wheel with every Python from 3.11 on that is in PATH.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,7 +60,7 @@ pub(crate) fn test(count: &mut Count) -> anyhow::Result<()> {
 /// Imports the wheel and runs a pipeline with every interpreter in PATH, without numpy.
 fn with_every_version(tools: &Path, wheel: &Path) -> anyhow::Result<()> {
     for version in VERSIONS {
-        let Some(python) = shell::find(version).filter(|python| is_usable(python)) else { continue };
+        let Some(python) = shell::find(version).filter(is_usable) else { continue };
         let own = shell::root().join(FOLDER).join(version);
         let mut make = shell::command(python);
         make.args(["-m", "venv", "--clear", "--without-pip"]).arg(&own);
@@ -78,7 +78,7 @@ fn with_every_version(tools: &Path, wheel: &Path) -> anyhow::Result<()> {
 
 /// A Python from 3.11 on that can make environments; installed if there is none.
 fn interpreter() -> anyhow::Result<PathBuf> {
-    let find = || ["python3"].into_iter().chain(VERSIONS).filter_map(shell::find).find(|python| is_usable(python));
+    let find = || ["python3"].into_iter().chain(VERSIONS).filter_map(shell::find).find(is_usable);
     if let Some(python) = find() {
         return Ok(python);
     }

@@ -32,22 +32,25 @@ def test_importing_needs_neither_numpy_nor_asyncio() -> None:
     assert out == "[]\n"
 
 
+def wait_for_frames(folder: Path) -> None:
+    """Waits until a program has written some frames. A file has its name only when it is finished."""
+    until = time.monotonic() + 30
+    while sum(file.stat().st_size for file in folder.iterdir() if file.is_file()) < 4 * FRAME:
+        assert time.monotonic() < until, "the program wrote no frames"
+        time.sleep(0.01)
+
+
 def interrupted(code: str, path: Path) -> tuple[float, str]:
     """Starts a program, interrupts it once it writes, and returns how long it took to end and what it printed."""
     child = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    until = time.monotonic() + 30
-    while (not path.exists() or path.stat().st_size < 4 * FRAME) and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for_frames(path.parent)
     begun = time.monotonic()
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=30)
     assert "KeyboardInterrupt" in err, err
     return time.monotonic() - begun, out
-
-
-SOURCES = "pattern name=c size=64x48 fps=200"
 
 
 @pytest.mark.parametrize(
@@ -212,9 +215,7 @@ def test_the_program_finishes_files_after_an_interrupt(tmp_path: Path) -> None:
     path = tmp_path / "out.y4m"
     command = [sys.executable, "-m", "vramp", "run", f"pattern size=64x48 ! y4m path={path}", "--cpu", "--fps", "100"]
     child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 30
-    while (not path.exists() or path.stat().st_size < 4 * FRAME) and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_for_frames(path.parent)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 130, err

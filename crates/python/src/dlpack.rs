@@ -1,4 +1,4 @@
-//! DLPack: memory exchanged with other array libraries without a copy, with the read-only flag of version 1.
+//! `DLPack`: memory exchanged with other array libraries without a copy, with the read-only flag of version 1.
 //!
 //! Invariants: exported memory stays in place until its consumer calls the deleter, which may happen on any thread. Memory
 //! of another library is only read before its deleter is called.
@@ -114,7 +114,7 @@ impl Wish {
     }
 }
 
-/// A value's type in DLPack.
+/// A value's type in `DLPack`.
 fn type_of(dtype: DType) -> DlType {
     let (code, bits) = match dtype {
         DType::F32 => (2, 32),

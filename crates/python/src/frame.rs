@@ -23,6 +23,9 @@ use crate::errors::raise;
 use crate::handler::keeping::Kept;
 use crate::picture;
 
+/// x0, y0, x1, y1, score, class.
+pub(crate) type DetectionRow = (f32, f32, f32, f32, f32, u32);
+
 #[pyclass(frozen, module = "vramp", name = "Frame")]
 pub(crate) struct PyFrame {
     meta: Meta,
@@ -227,7 +230,7 @@ impl PyFrame {
 
     /// The detections of a data frame: a list of (x0, y0, x1, y1, score, class).
     #[getter]
-    fn detections(&self) -> PyResult<Vec<(f32, f32, f32, f32, f32, u32)>> {
+    fn detections(&self) -> PyResult<Vec<DetectionRow>> {
         match self.held().frame().and_then(Frame::data) {
             Some(DataRows::Detections(list)) => Ok(list
                 .into_iter()
@@ -267,8 +270,8 @@ impl PyFrame {
     }
 
     /// The picture, for notebooks.
-    fn _repr_png_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(picture::png(self).ok().map(|png| PyBytes::new(py, &png)))
+    fn _repr_png_<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        picture::png(self).ok().map(|png| PyBytes::new(py, &png))
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -290,7 +293,7 @@ impl PyFrame {
         Err(PyAttributeError::new_err("a frame is an array by the buffer protocol"))
     }
 
-    /// DLPack, for `torch.from_dlpack(frame)`: shared read-only, or a copy.
+    /// `DLPack`, for `torch.from_dlpack(frame)`: shared read-only, or a copy.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         slf: &Bound<'py, Self>,

@@ -172,7 +172,7 @@ impl PyPorts {
             if self.is_output { entry.output(name).is_some() } else { entry.input(name).is_some() }
         };
         // The ports of an unknown kind are checked with the graph.
-        if !entries.is_empty() && !entries.iter().any(|entry| has(entry)) {
+        if !entries.is_empty() && !entries.iter().any(has) {
             let side = if self.is_output { "output" } else { "input" };
             let mut names = Vec::new();
             for entry in entries {

@@ -9,6 +9,12 @@
 #![cfg(feature = "extension")]
 // To prove that an engine may be sent to a thread, the compiler descends through all types of wgpu.
 #![recursion_limit = "256"]
+#![expect(clippy::needless_pass_by_value, reason = "arguments of methods that Python calls are owned")]
+#![expect(clippy::unused_self, reason = "methods of Python objects have a receiver")]
+#![expect(
+    clippy::cast_possible_wrap,
+    reason = "lengths of memory that exists fit the signed types of Python's and DLPack's structures"
+)]
 
 mod buffer;
 mod dlpack;

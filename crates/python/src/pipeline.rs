@@ -92,7 +92,7 @@ fn end<'e, E>(
         (Some(name), ends) => ends.iter().find(|end| name_of(end) == name),
     };
     found.ok_or_else(|| {
-        let names = ends.iter().map(|end| name_of(end)).collect::<Vec<_>>().join(", ");
+        let names = ends.iter().map(&name_of).collect::<Vec<_>>().join(", ");
         let text = match (ends.len(), name) {
             (0, _) => format!("the pipeline has no `app` {what}; write `app` at the {place} of a chain"),
             (_, None) => format!("the pipeline has several `app` {what}s, so name one: {names}"),

@@ -25,6 +25,7 @@ impl PySettings {
         format!("{}.{}", self.handler, key_of(key, is_known))
     }
 
+    #[expect(clippy::result_large_err, reason = "the error becomes an exception at once")]
     fn change(&self, py: Python<'_>, changes: Vec<(String, SettingInput)>) -> PyResult<()> {
         // A change may compile kernels and make handlers, also Python ones.
         let changed = detached(py, || self.controls.set_all(changes).map(drop))?;

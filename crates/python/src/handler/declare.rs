@@ -50,7 +50,7 @@ pub(crate) struct DeclaredSetting {
 fn kept(text: &str) -> &'static str {
     static TEXTS: Mutex<BTreeMap<String, &'static str>> = Mutex::new(BTreeMap::new());
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    *texts.entry(text.to_owned()).or_insert_with(|| Box::leak(text.to_owned().into_boxed_str()))
+    texts.entry(text.to_owned()).or_insert_with(|| Box::leak(text.to_owned().into_boxed_str()))
 }
 
 impl Declaration {
@@ -117,7 +117,7 @@ impl Declaration {
                 ));
             }
         }
-        for port in outputs.iter().filter(|port| port.media == "tensor") {
+        if let Some(port) = outputs.iter().find(|port| port.media == "tensor") {
             return Err(format!("{}: a Python handler cannot send tensors; send a picture or data", port.name));
         }
         if inputs.is_empty() && outputs.iter().any(|port| port.media == "any") {

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use smallvec::SmallVec;
-use vramp::plan::Content;
+use vramp::plan::{Content, Rate};
 use vramp::runtime::{Frame, FramePool, Meta, NoteValue, Now, StartContext};
 
 use super::declare::Declaration;
@@ -257,7 +257,7 @@ impl PyContext {
         PyContext {
             name: context.name().to_owned(),
             device: context.space().name(),
-            fps: context.rate().map(|rate| rate.per_second()),
+            fps: context.rate().map(Rate::per_second),
             threads: context.threads(),
             inputs: named(&declaration.inputs, context.inputs()),
             outputs: named(&declaration.outputs, context.outputs()),
@@ -284,7 +284,7 @@ fn described<'py>(py: Python<'py>, ports: &[(String, Option<Content>)]) -> PyRes
                     }
                     _ => facts.set_item("format", "data")?,
                 }
-                facts.set_item("fps", content.rate().map(|rate| rate.per_second()))?;
+                facts.set_item("fps", content.rate().map(Rate::per_second))?;
                 Some(facts)
             }
         };

@@ -33,6 +33,7 @@ pub(crate) struct PythonHandler {
 }
 
 /// What a call of `process` has done.
+#[expect(clippy::large_enum_variant, reason = "it is moved once per call, and boxing it would allocate")]
 enum Done {
     Sent(Sent),
     Ended,

@@ -254,35 +254,35 @@ impl PyTensor {
     }
 
     fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.add(b))
+        binary(slf, other, Expr::add)
     }
 
     fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.add(b))
+        binary(slf, other, Expr::add)
     }
 
     fn __sub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.sub(b))
+        binary(slf, other, Expr::sub)
     }
 
     fn __rsub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        reflected(slf, other, |a, b| a.sub(b))
+        reflected(slf, other, Expr::sub)
     }
 
     fn __mul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.mul(b))
+        binary(slf, other, Expr::mul)
     }
 
     fn __rmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.mul(b))
+        binary(slf, other, Expr::mul)
     }
 
     fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.div(b))
+        binary(slf, other, Expr::div)
     }
 
     fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        reflected(slf, other, |a, b| a.div(b))
+        reflected(slf, other, Expr::div)
     }
 
     fn __pow__(
@@ -293,7 +293,7 @@ impl PyTensor {
         if modulo.is_some() {
             return Err(PyTypeError::new_err("pow of tensors takes no modulus"));
         }
-        binary(slf, other, |a, b| a.pow(b))
+        binary(slf, other, Expr::pow)
     }
 
     fn __rpow__(
@@ -302,15 +302,15 @@ impl PyTensor {
         modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let _ = modulo;
-        reflected(slf, other, |a, b| a.pow(b))
+        reflected(slf, other, Expr::pow)
     }
 
     fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.matmul(b))
+        binary(slf, other, Expr::matmul)
     }
 
     fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        reflected(slf, other, |a, b| a.matmul(b))
+        reflected(slf, other, Expr::matmul)
     }
 
     fn __neg__(&self, py: Python<'_>) -> PyResult<PyTensor> {
@@ -324,8 +324,8 @@ impl PyTensor {
     /// `<` and `>` compare value by value: 1 or 0 in the type of the tensor. `==` is the identity of objects; use `equal`.
     fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
         match op {
-            CompareOp::Lt => binary(slf, other, |a, b| a.less(b)),
-            CompareOp::Gt => binary(slf, other, |a, b| a.greater(b)),
+            CompareOp::Lt => binary(slf, other, Expr::less),
+            CompareOp::Gt => binary(slf, other, Expr::greater),
             _ => Ok(slf.py().NotImplemented()),
         }
     }
@@ -336,22 +336,22 @@ impl PyTensor {
 
     /// 1 where the values are equal, otherwise 0.
     fn equal(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.equal(b))
+        binary(slf, other, Expr::equal)
     }
 
     /// The smaller of two values.
     fn minimum(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.minimum(b))
+        binary(slf, other, Expr::minimum)
     }
 
     /// The larger of two values.
     fn maximum(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.maximum(b))
+        binary(slf, other, Expr::maximum)
     }
 
     /// The matrix product of [.., m, k] and [.., k, n].
     fn matmul(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        binary(slf, other, |a, b| a.matmul(b))
+        binary(slf, other, Expr::matmul)
     }
 
     /// The absolute value.
@@ -535,7 +535,7 @@ impl PyTensor {
         apply(py, &[self], move |of| cuts.of(&of[0]))
     }
 
-    /// DLPack, for `torch.from_dlpack(tensor)`. Values on the GPU are downloaded, which `copy=False` refuses.
+    /// `DLPack`, for `torch.from_dlpack(tensor)`. Values on the GPU are downloaded, which `copy=False` refuses.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         slf: &Bound<'py, Self>,

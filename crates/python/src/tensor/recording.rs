@@ -107,8 +107,7 @@ impl PyRecording {
         };
         let given = arguments.iter().enumerate().map(stand_in).collect::<PyResult<Vec<_>>>()?;
         OPEN.set(Some(Open { id, arguments: arguments.len(), steps: Vec::new() }));
-        let returned =
-            function.call1((given,)).and_then(|list| list.extract::<Vec<Py<PyTensor>>>().map_err(Into::into));
+        let returned = function.call1((given,)).and_then(|list| list.extract::<Vec<Py<PyTensor>>>());
         let open = OPEN.take();
         let returned = returned?;
         let Some(mut open) = open else { return Err(PyRuntimeError::new_err("the recording was ended elsewhere")) };

@@ -107,6 +107,17 @@ fn iterating_takes_few_addresses_and_copies_nothing() {
 }
 
 #[test]
+fn frames_of_another_format_are_converted_for_the_program() {
+    let running = built("app size=4x2 format=i420 fps=30 ! app name=out").spawn().unwrap();
+    let input = running.input("").unwrap();
+    let mut lent = input.lend().unwrap();
+    lent.bytes_mut().fill(128);
+    input.send(lent, Wait::Forever).unwrap();
+    let frame = running.pull().unwrap().unwrap();
+    assert_eq!((frame.meta().picture().format, frame.size()), (Format::Rgba8, Size::new(4, 2).unwrap()));
+}
+
+#[test]
 fn frames_keep_the_times_that_the_program_gives_them() {
     let running = built("app name=in size=2x1 ! identity ! app name=out").spawn().unwrap();
     let input = running.input("in").unwrap();

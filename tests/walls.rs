@@ -136,6 +136,11 @@ const ROOMS: &[Room] = &[
         may_use: &["vramp"],
         because: "the tool compiles kernels that programs can reach, and hides naga's writer and Vulkan from them",
     },
+    Room {
+        name: "vramp-python",
+        may_use: &["vramp", "vramp-cli"],
+        because: "the package is a user of the facade, and contains the program",
+    },
     Room { name: "xtask", may_use: &[], because: "chores must build when nothing else does" },
 ];
 
@@ -235,6 +240,11 @@ const UNSAFE_MAY_STAND: &[(&str, &str)] = &[
         "a mapped file could be changed by others; the caller promises that it is not",
     ),
     ("crates/tensor/src/ops/host/matmul.rs", "gemm takes pointers; every length is checked before"),
+    ("crates/python/src/buffer.rs", "views of memory are pointers in the interpreter's API"),
+    ("crates/python/src/dlpack.rs", "array libraries exchange pointers"),
+    ("crates/python/src/frame.rs", "the interpreter asks a frame for a view with a pointer"),
+    ("crates/python/src/tensor/mod.rs", "as above, for a tensor"),
+    ("crates/python/src/handler/lane.rs", "only the interpreter's API makes thread states"),
     ("crates/runtime/src/leaving.rs", "leaving without exit handlers is a call into the C library"),
     ("crates/runtime/src/memory/heap.rs", "a counting allocator implements an unsafe trait"),
 ];

@@ -1,6 +1,6 @@
 //! Adds up the summary lines of test runners.
 //!
-//! Reads the output of `cargo test` and cargo-nextest. The runner's exit code decides whether a run failed.
+//! Reads the output of `cargo test`, cargo-nextest and pytest. The runner's exit code decides whether a run failed.
 
 use std::fmt;
 
@@ -17,6 +17,7 @@ pub(crate) struct Count {
 pub(crate) enum Runner {
     Cargo,
     Nextest,
+    Pytest,
 }
 
 impl Count {
@@ -37,6 +38,17 @@ impl Count {
                     self.add(counts, ',');
                 }
             }
+            // ===== 1 failed, 12 passed, 1 error in 3.21s =====
+            Runner::Pytest => {
+                let line = line.trim_matches(['=', ' ']);
+                let is_time = |time: &str| {
+                    let seconds = time.split(' ').next().and_then(|word| word.strip_suffix('s'));
+                    seconds.is_some_and(|seconds| seconds.parse::<f64>().is_ok())
+                };
+                if let Some((counts, _)) = line.rsplit_once(" in ").filter(|(_, time)| is_time(time)) {
+                    self.add(counts, ',');
+                }
+            }
         }
     }
 
@@ -46,7 +58,7 @@ impl Count {
             let Ok(number) = number.parse::<u64>() else { continue };
             if what.starts_with("passed") {
                 self.passed += number;
-            } else if ["failed", "timed out", "exec failed"].iter().any(|bad| what.starts_with(bad)) {
+            } else if ["failed", "timed out", "exec failed", "error"].iter().any(|bad| what.starts_with(bad)) {
                 self.failed += number;
             }
         }
@@ -109,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn the_last_line_of_pytest_is_read() {
+        let lines =
+            ["3 passed", "tests/test_run.py:12: Error", "== 1 failed, 12 passed, 2 errors in 63.21s (0:01:03) =="];
+        assert_eq!(count(Runner::Pytest, &lines), Count { passed: 12, failed: 3 });
+        assert_eq!(count(Runner::Pytest, &["5 passed, 1 warning in 0.02s"]), Count { passed: 5, failed: 0 });
+    }
+
+    #[test]
     fn colours_do_not_hide_a_summary() {
         let line = "\u{1b}[32;1m     Summary\u{1b}[0m [   0.006s] \u{1b}[1m3\u{1b}[0m tests run: \u{1b}[1m3\u{1b}[0m \
                     \u{1b}[32;1mpassed\u{1b}[0m, \u{1b}[1m0\u{1b}[0m \u{1b}[33;1mskipped\u{1b}[0m";
@@ -117,7 +137,7 @@ mod tests {
 
     #[test]
     fn lines_that_only_look_like_a_summary_add_nothing() {
-        for runner in [Runner::Cargo, Runner::Nextest] {
+        for runner in [Runner::Cargo, Runner::Nextest, Runner::Pytest] {
             let seen = count(runner, &["3 passed, 1 failed", "Summary of 9 passed", "test result: what?", ""]);
             assert_eq!(seen, Count::default(), "{runner:?}");
         }

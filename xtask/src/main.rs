@@ -10,6 +10,7 @@ mod isa;
 mod lint;
 mod long;
 mod models;
+mod python;
 mod shell;
 mod test;
 mod wasm;
@@ -22,9 +23,9 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test                runs every test, counts the instructions of key paths, checks what GPUs' compilers make of the
-                      kernels, runs the doc tests, builds the docs, and builds the libraries for wasm32; ends with
-                      `N passed, N failed`
-  test --only STEP    one step of `test`: unit, instructions, isa, doc, docs or wasm (may be given several times)
+                      kernels, runs the doc tests, builds the docs, builds the libraries for wasm32, and tests the Python
+                      package; ends with `N passed, N failed`
+  test --only STEP    one step of `test`: unit, instructions, isa, doc, docs, wasm or python (may be given several times)
   lint                formatting, clippy, and cargo-deny if it is installed
   ci                  lint, then test
   long                brute force over many more graphs, a million frames, then a bounded fuzz run if cargo-fuzz is
@@ -37,6 +38,7 @@ cargo xtask COMMAND
   isa --code KERNEL   the machine code of a kernel
   isa --rates         the rates of the shipped profiles, from that model
   isa --record        writes the table that the step `isa` compares with
+  python              builds the Python package into target/wheels
   models              fetches the models of tests and benches into target/models
   bench               the benchmarks
   help                this text
@@ -66,6 +68,7 @@ fn obey(words: &[&str]) -> anyhow::Result<()> {
         ["instructions", "--record"] => instructions::record()?,
         ["isa", options @ ..] => isa::run(options)?,
         ["long"] => long::run()?,
+        ["python"] => python::wheel()?,
         ["models"] => models::fetch()?,
         ["bench"] => shell::run(shell::cargo(["bench", "--workspace", "--benches"]))?,
         _ => bail!("`{}` is not a command\n\n{HELP}", words.join(" ")),

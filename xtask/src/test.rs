@@ -5,7 +5,7 @@
 use anyhow::{Context, bail};
 
 use crate::count::{Count, Runner};
-use crate::{apt, instructions, isa, models, shell, wasm};
+use crate::{apt, instructions, isa, models, python, shell, wasm};
 
 /// A part of the tests that can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +22,14 @@ pub(crate) enum Step {
     Docs,
     /// A build of the libraries for the web.
     Wasm,
+    /// The Python package: its wheel, pytest, strict mypy and stubtest.
+    Python,
 }
 
 impl Step {
     /// Every step in order. Steps that fail most often come first.
-    pub(crate) const ALL: [Step; 6] = [Step::Unit, Step::Instructions, Step::Isa, Step::Doc, Step::Docs, Step::Wasm];
+    pub(crate) const ALL: [Step; 7] =
+        [Step::Unit, Step::Instructions, Step::Isa, Step::Doc, Step::Docs, Step::Wasm, Step::Python];
 
     fn name(self) -> &'static str {
         match self {
@@ -36,6 +39,7 @@ impl Step {
             Step::Doc => "doc",
             Step::Docs => "docs",
             Step::Wasm => "wasm",
+            Step::Python => "python",
         }
     }
 
@@ -69,6 +73,7 @@ impl Step {
                 shell::run(command)
             }
             Step::Wasm => wasm::build(),
+            Step::Python => python::test(count),
         }
     }
 }
@@ -81,11 +86,9 @@ pub(crate) fn chosen(options: &[&str]) -> anyhow::Result<Vec<Step>> {
             bail!("`{}` is not an option of test; expected `--only STEP`", pair.join(" "));
         };
         let step = Step::ALL.into_iter().find(|step| step.name() == *name);
-        named.push(
-            step.with_context(|| {
-                format!("`{name}` is not a step; expected unit, instructions, isa, doc, docs or wasm")
-            })?,
-        );
+        named.push(step.with_context(|| {
+            format!("`{name}` is not a step; expected unit, instructions, isa, doc, docs, wasm or python")
+        })?);
     }
     Ok(Step::ALL.into_iter().filter(|step| named.is_empty() || named.contains(step)).collect())
 }
@@ -120,7 +123,10 @@ mod tests {
     #[test]
     fn unknown_options_and_steps_are_refused_with_what_is_known() {
         for (options, expected) in [
-            (&["--only", "all"][..], "`all` is not a step; expected unit, instructions, isa, doc, docs or wasm"),
+            (
+                &["--only", "all"][..],
+                "`all` is not a step; expected unit, instructions, isa, doc, docs, wasm or python",
+            ),
             (&["--only"], "`--only` is not an option of test; expected `--only STEP`"),
             (&["unit"], "`unit` is not an option of test; expected `--only STEP`"),
         ] {

@@ -43,6 +43,7 @@ mod trace;
 mod windows;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
@@ -63,14 +64,20 @@ use failure::CliError;
 /// Reports count allocations if the program sets [`CountingAllocator`](vramp::runtime::CountingAllocator) as its global
 /// allocator.
 pub fn main(registry: &Registry) -> ExitCode {
+    ExitCode::from(run(registry, std::env::args_os()))
+}
+
+/// As [`main`], with these arguments instead of the process's own, of which the first is the program's name. Returns the
+/// exit code. A restart for the graphics drivers restarts the process with its own arguments.
+pub fn run(registry: &Registry, args: impl IntoIterator<Item = OsString>) -> u8 {
     vramp::runtime::share_heap_if_limited();
     quiet_panics_of_handlers();
-    let command = match CommandLine::try_parse() {
+    let command = match CommandLine::try_parse_from(args) {
         Ok(args) => args.command,
         Err(answer) => {
             // If standard error is closed, the exit code is all that can be reported.
             let _ = answer.print();
-            return u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+            return u8::try_from(answer.exit_code()).unwrap_or(1);
         }
     };
     #[cfg(target_os = "linux")]
@@ -102,7 +109,7 @@ pub fn main(registry: &Registry) -> ExitCode {
     if vramp::gpu::has_abandoned_device() {
         vramp::runtime::leave_at_once(code);
     }
-    ExitCode::from(code)
+    code
 }
 
 /// Suppresses Rust's message for panics in handlers, because the runtime reports these panics as failures of a frame.

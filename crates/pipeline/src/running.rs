@@ -108,6 +108,11 @@ impl Running {
         Some(self.outcome(Some(timeout))?.and_then(|outcome| Ok(outcome.into_result()?)))
     }
 
+    /// As [`Running::wait_timeout`], but returns the report even if the run failed.
+    pub fn outcome_timeout(&self, timeout: Duration) -> Option<Result<RunOutcome, Error>> {
+        self.outcome(Some(timeout))
+    }
+
     fn outcome(&self, timeout: Option<Duration>) -> Option<Result<RunOutcome, Error>> {
         let state = self.result.lock();
         let mut state = match timeout {

@@ -42,7 +42,7 @@ pub use ops::program::{Binary, Unary};
 pub use ops::reduction::Reduction;
 pub use ops::shape::{Around, MAX_RANK, Shape};
 pub use ops::storage::Location;
-pub use ops::tensor::Tensor;
+pub use ops::tensor::{HostValues, Tensor};
 #[cfg(not(target_arch = "wasm32"))]
 pub use ops::texture::TensorTexture;
 pub use ops::texture::{CHANNELS, Channels, TexPlace, TexShape, texels_of, values_of};

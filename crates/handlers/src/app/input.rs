@@ -266,6 +266,12 @@ impl AppInput {
         self.put(self.shared(frame, Some(pts_ns))?, Wait::Forever)
     }
 
+    /// As [`AppInput::forward`] or, with a time, [`AppInput::forward_at`], but waits no longer than this. A frame that was
+    /// not taken can be forwarded again.
+    pub fn forward_within(&self, frame: &Frame, pts_ns: Option<i64>, wait: Wait) -> Result<(), PushError> {
+        self.put(self.shared(frame, pts_ns)?, wait)
+    }
+
     /// Announces that the next frame does not come, as a camera that drops a frame. The stream has an empty slot in the
     /// frame's place, under the clock's time, so that handlers with several inputs do not wait for the frame. Waits as
     /// [`AppInput::push`] does.

@@ -187,8 +187,15 @@ impl AppOutput {
         }
     }
 
-    fn is_held_up(&self) -> bool {
+    /// Whether the program holds all frames that it may hold and has pulled every frame that came, so that no other frame
+    /// can come.
+    pub fn is_held_up(&self) -> bool {
         self.shared.queue.is_held_up(self.shared.hold)
+    }
+
+    /// The error of a pull that waits only for the program itself, for programs that limit their waits on their own.
+    pub fn all_held(&self) -> PullError {
+        PullError::AllHeld { output: Arc::clone(&self.shared.name), hold: self.shared.hold }
     }
 
     fn refusal(&self, refused: Refused, wait: Wait) -> PullError {
@@ -201,7 +208,7 @@ impl AppOutput {
         match refused {
             Refused::WouldBlock => PullError::WouldBlock { output },
             Refused::Late if !self.shared.is_running() && outlasts_start(wait) => PullError::NotStarted { output },
-            Refused::Late if waited_long && self.is_held_up() => PullError::AllHeld { output, hold: self.shared.hold },
+            Refused::Late if waited_long && self.is_held_up() => self.all_held(),
             Refused::Late => PullError::Timeout { output },
         }
     }

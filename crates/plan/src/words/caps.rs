@@ -365,15 +365,17 @@ impl Caps {
         self.0.iter().any(|c| c.contains(space, content))
     }
 
-    /// The dimensions in which the two sets are incompatible, for the closest pair of alternatives. The list is empty
-    /// exactly if the sets intersect. If one of the sets is empty, the result is [`Dimension::PortType`].
+    /// The dimensions in which the two sets are incompatible, for the closest pair of alternatives. Alternatives of the
+    /// same type are closer than others. The list is empty exactly if the sets intersect. If one of the sets is empty, the
+    /// result is [`Dimension::PortType`].
     pub fn explain(&self, other: &Caps) -> Vec<Dimension> {
         let mut closest: Option<Vec<Dimension>> = None;
+        let distance = |missed: &[Dimension]| (missed.contains(&Dimension::PortType), missed.len());
         for (a, b) in self.pairs(other) {
             match a.meet(b) {
                 Ok(_) => return Vec::new(),
                 Err(missed) => {
-                    if closest.as_ref().is_none_or(|best| (missed.len(), &missed) < (best.len(), best)) {
+                    if closest.as_ref().is_none_or(|best| (distance(&missed), &missed) < (distance(best), best)) {
                         closest = Some(missed);
                     }
                 }

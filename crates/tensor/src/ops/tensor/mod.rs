@@ -10,6 +10,8 @@ mod make;
 mod read;
 mod view;
 
+pub use read::HostValues;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

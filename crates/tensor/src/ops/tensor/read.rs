@@ -3,6 +3,7 @@
 //!
 //! Invariants: every read is counted. Every tensor over the same memory sees a write.
 
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,6 +11,22 @@ use super::Tensor;
 use crate::ops::context::Context;
 use crate::ops::dtype::Element;
 use crate::ops::error::TensorError;
+use crate::ops::memory::Block;
+
+/// The bytes of a tensor's values on the host, shared with the tensor. A later write to the tensor does not change them.
+#[derive(Debug, Clone)]
+pub struct HostValues {
+    block: Arc<Block>,
+    range: Range<usize>,
+}
+
+impl Deref for HostValues {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.block.bytes()[self.range.clone()]
+    }
+}
 
 impl Context {
     /// The values of several tensors. Values on the device are downloaded together, in one submission.
@@ -91,6 +108,15 @@ impl Tensor {
     pub fn read_bytes(&self) -> Result<Vec<u8>, TensorError> {
         self.check("read_bytes")?;
         self.storage().read(self.asking("read_bytes"), self.byte_range(), <[u8]>::to_vec)
+    }
+
+    /// The bytes of the values without a copy, if the host has the newest values ([`Tensor::location`]); otherwise they
+    /// are downloaded, and the host keeps them.
+    pub fn host_values(&self) -> Result<HostValues, TensorError> {
+        let op = "host_values";
+        self.check(op)?;
+        let (start, end) = self.byte_range();
+        Ok(HostValues { block: self.storage().host(self.asking(op))?, range: start..end })
     }
 
     /// Like [`Tensor::read_bytes`], but writes to `bytes`, which must have as many bytes as the values.

@@ -265,7 +265,8 @@ mod tests {
         let ending = Ending::default();
         let port = Port { name: "y".to_owned(), dtype: OnnxType::I64, dims: Vec::new() };
         let ports = [port];
-        let mut files = OutputFiles::prepare(&folder, &ports, std::iter::empty(), &ending).unwrap();
+        let mut files =
+            OutputFiles::prepare(&folder, &ports, std::iter::empty(), &ending).map_err(|error| error.words()).unwrap();
         let tensor = vramp::tensor::Context::on_host().tensor(&[1_i32, 2], &[2]).unwrap();
         let ended = ending.while_writing(|| {
             ending.request();
@@ -284,12 +285,14 @@ mod tests {
         fs::create_dir_all(&above).unwrap();
         let ending = Ending::default();
         let ports = [Port { name: "y".to_owned(), dtype: OnnxType::F32, dims: Vec::new() }];
-        let prepare = || OutputFiles::prepare(&folder, &ports, std::iter::empty(), &ending).unwrap();
+        let prepare = || {
+            OutputFiles::prepare(&folder, &ports, std::iter::empty(), &ending).map_err(|error| error.words()).unwrap()
+        };
         drop(prepare());
         assert!(above.exists() && !folder.exists());
         let mut files = prepare();
         let tensor = vramp::tensor::Context::on_host().tensor(&[1.0_f32], &[1]).unwrap();
-        files.write(&ports, &[OnnxType::F32], &[tensor], &ending).unwrap();
+        files.write(&ports, &[OnnxType::F32], &[tensor], &ending).map_err(|error| error.words()).unwrap();
         drop(files);
         assert!(folder.join("y.npy").exists());
         fs::remove_dir_all(above.parent().unwrap()).unwrap();

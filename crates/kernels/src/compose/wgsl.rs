@@ -348,7 +348,8 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         let _ = writeln!(text.body, "    let s = {}_first_0(at, {start}u);", head.name);
         text.body += "    return vec2<u32>(s.x | (s.y << 16u), s.z | (s.w << 16u));\n";
     } else {
-        let is_same_place = ptr::eq(head, &LOAD) && recipe.from.is_none() && before.is_empty() && stores.is_none();
+        let is_same_place =
+            ptr::eq(head, &raw const LOAD) && recipe.from.is_none() && before.is_empty() && stores.is_none();
         if is_same_place {
             // Neighbouring pixels are neighbouring words here, without a position from which the word is computed.
             text.body += "    var c = unpack_pixel(source[p]);\n";

@@ -215,7 +215,7 @@ impl DeclaredPort {
     }
 
     fn input(&self, required: bool) -> Input {
-        Input { name: kept(&self.name), media: self.media(), format_by: None, media_by: None, required }
+        Input { name: kept(&self.name), media: self.media(), required, ..Input::VIDEO }
     }
 
     fn output(&self, is_source: bool, lead_format: Option<&str>) -> Output {

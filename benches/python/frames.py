@@ -182,7 +182,9 @@ def beside_opencv(clip: str) -> None:
 def made_clip(folder: str) -> str:
     path = os.path.join(folder, "clip.mp4")
     words = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1920x1080:rate=30:duration=10"]
-    words += ["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-threads", "2", path]
+    # OpenCV takes every clip for BT.601.
+    words += ["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-colorspace", "smpte170m"]
+    words += ["-threads", "2", path]
     subprocess.run(words, check=True)
     return path
 

@@ -145,7 +145,6 @@ impl LaidNetwork {
             constants,
             inputs: inputs.iter().map(|memory| (memories[*memory].kind, memories[*memory].words)).collect(),
             outputs: outputs.iter().map(|memory| memories[*memory].kind).collect(),
-            #[cfg(not(target_arch = "wasm32"))]
             device,
         }
     }

@@ -152,7 +152,6 @@ impl BlockPool {
     }
 
     /// Bytes that can still be lent; `None` without a budget.
-    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn available_bytes(&self) -> Option<u64> {
         let budget_bytes = self.0.rules.budget_bytes;
         (budget_bytes < u64::MAX).then(|| budget_bytes - self.0.lock().statistics.lent_bytes.min(budget_bytes))

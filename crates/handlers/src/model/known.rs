@@ -78,6 +78,16 @@ fn stamp(path: &Path) -> Stamp {
     fs::metadata(path).ok().map(|about| (about.len(), about.modified().ok()))
 }
 
+#[cfg(not(target_arch = "wasm32"))]
+fn read(path: &str) -> Result<Model, String> {
+    Model::open(path).map_err(|error| format!("`{path}`: {error}"))
+}
+
+#[cfg(target_arch = "wasm32")]
+fn read(path: &str) -> Result<Model, String> {
+    Err(format!("`{path}` cannot be read: there are no files in a browser"))
+}
+
 impl OpenedModel {
     /// The model of a file.
     pub(super) fn open(path: &str) -> Result<Arc<OpenedModel>, String> {
@@ -90,7 +100,7 @@ impl OpenedModel {
         }
         // Before the file is read, so that a change in between is noticed later.
         let own = stamp(Path::new(path));
-        let model = Model::open(path).map_err(|error| format!("`{path}`: {error}"))?;
+        let model = read(path)?;
         let ops = model.facts().unsupported;
         if !ops.is_empty() {
             let first: Vec<String> = ops.iter().take(3).map(ToString::to_string).collect();

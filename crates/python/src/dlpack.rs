@@ -16,6 +16,7 @@ use vramp::plan::DType;
 use vramp::tensor::ErrorKind;
 
 use crate::errors::tensor_error;
+use crate::tensor::zeroed;
 
 /// The device types of the standard.
 const CPU: i32 = 1;
@@ -374,7 +375,7 @@ unsafe fn copied(py: Python<'_>, tensor: &DlTensor) -> PyResult<Imported> {
     let dense = dense_strides(&lengths);
     let strides = strides.unwrap_or(&dense);
     let item = dtype.bytes();
-    let mut bytes = vec![0; count * item];
+    let mut bytes = zeroed(count, item)?;
     if count > 0 {
         // SAFETY: the offset is within the memory that the structure describes.
         let first = unsafe { tensor.data.cast::<u8>().cast_const().add(tensor.byte_offset as usize) };

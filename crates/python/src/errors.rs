@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::marker::Ungil;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -159,7 +159,11 @@ fn prepare_cause(py: Python<'_>, error: &vramp::runtime::PrepareError) -> Option
     }
 }
 
+/// The error with its cause. Ctrl-C and `sys.exit` in a handler stay what they are.
 fn with_cause(py: Python<'_>, error: PyErr, cause: Option<PyErr>) -> PyErr {
+    if let Some(end) = cause.as_ref().filter(|cause| !cause.is_instance_of::<PyException>(py)) {
+        return end.clone_ref(py);
+    }
     if cause.is_some() {
         error.set_cause(py, cause);
     }

@@ -40,6 +40,7 @@ mod values;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// Counts allocations per frame, for `allocs` in reports and budgets, as the program `vramp` does.
@@ -60,6 +61,10 @@ fn program(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
 /// Stops every pipeline. Called before the interpreter ends.
 #[pyfunction]
 fn at_exit(py: Python<'_>) -> PyResult<bool> {
+    // The threads are the parent's, and so are calls that they had begun.
+    if fork::is_child() {
+        return Ok(true);
+    }
     live::stop_all(py)?;
     handler::end_for_interpreter();
     errors::detached(py, || handler::wait_for_calls(PATIENCE))
@@ -79,6 +84,10 @@ fn after_fork_in_child() {
 
 #[pymodule]
 fn _vramp(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    if !handler::is_main_interpreter(module.py()) {
+        let text = "vramp works in the main interpreter only; import it there, not in a sub-interpreter";
+        return Err(PyImportError::new_err(text));
+    }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<frame::PyFrame>()?;
     module.add_class::<frame::PyPlane>()?;
@@ -104,6 +113,7 @@ fn _vramp(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tensor::from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::begin_fuse, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::end_fuse, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::is_recording, module)?)?;
     module.add_function(wrap_pyfunction!(program, module)?)?;
     module.add_function(wrap_pyfunction!(at_exit, module)?)?;
     module.add_function(wrap_pyfunction!(leave, module)?)?;

@@ -38,7 +38,8 @@ pub(crate) enum State {
 pub(crate) struct Ending {
     pub(crate) report: Option<Report>,
     error: Option<Error>,
-    /// The exception that was made from the error.
+    /// The exception that was made from the error. Callers get copies: an exception that was raised keeps the frames
+    /// that it went through, and so this pipeline.
     raised: Option<PyErr>,
     is_known: bool,
 }
@@ -219,13 +220,13 @@ impl Live {
         let error = {
             let mut ending = self.ending();
             if let Some(raised) = &ending.raised {
-                return Err(raised.clone_ref(py));
+                return Err(copy_of(py, raised));
             }
             ending.error.take()
         };
         let Some(error) = error else { return Ok(()) };
         let made = of_pipeline(py, error);
-        self.ending().raised = Some(made.clone_ref(py));
+        self.ending().raised = Some(copy_of(py, &made));
         Err(made)
     }
 
@@ -310,4 +311,14 @@ pub(crate) fn stop_all(py: Python<'_>) -> PyResult<()> {
 /// The pipeline was stopped by the program, so that no frame will come.
 pub(crate) fn stopped(py: Python<'_>) -> PyErr {
     raise(py, "StateError", "the pipeline was stopped; build it again to run it again")
+}
+
+/// An exception with the same facts and cause that has not been raised.
+fn copy_of(py: Python<'_>, error: &PyErr) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let copy = PyErr::from_value(py.import("copy")?.call_method1("copy", (error.value(py),))?);
+        copy.set_cause(py, error.cause(py));
+        Ok(copy)
+    };
+    made().unwrap_or_else(|_| error.clone_ref(py))
 }

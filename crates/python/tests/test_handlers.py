@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -426,3 +427,41 @@ def test_many_threads_and_handlers_do_not_deadlock() -> None:
     for thread in threads:
         thread.join(60)
     assert counts == [60] * 4
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_a_handler_ends_the_run_and_stays_what_it_is(threads: int, end: type[BaseException]) -> None:
+    @vramp.handler("t-end")
+    class End(vramp.Handler):
+        def process(self, tick: vramp.Tick) -> None:
+            raise end
+
+    with pytest.raises(end):
+        pixels(f"{SOLID} frames=9 ! t-end on-error=skip", threads)
+
+
+def test_a_failed_run_keeps_nothing_of_its_callers() -> None:
+    @vramp.handler("t-wrong")
+    class Wrong(vramp.Handler):
+        def process(self, tick: vramp.Tick) -> None:
+            raise ValueError("wrong")
+
+    class Local:
+        pass
+
+    left: list[weakref.ref[Local]] = []
+
+    def caller() -> None:
+        local = Local()
+        left.append(weakref.ref(local))
+        pipeline = vramp.Pipeline(f"{SOLID} frames=2 ! t-wrong ! null", gpu=False)
+        for _ in range(2):
+            with pytest.raises(vramp.RunError, match="wrong") as caught:
+                pipeline.run()
+            assert isinstance(caught.value.__cause__, ValueError)
+            del caught
+
+    caller()
+    gc.collect()
+    assert left[0]() is None

@@ -199,10 +199,7 @@ def test_frames_are_tensors() -> None:
 
 
 def test_the_gpu_gives_the_same_values_and_refuses_to_share_them() -> None:
-    try:
-        x = vramp.tensor(np.arange(64, dtype=np.float32), device="gpu")
-    except vramp.DeviceError:
-        pytest.skip("no usable GPU")
+    x = vramp.tensor(np.arange(64, dtype=np.float32), device="gpu")
     y = (x * 3 + 1).reshape(8, 8).sum(0)
     assert y.device == "gpu"
     with pytest.raises(BufferError, match="on the GPU"):
@@ -263,3 +260,23 @@ def relu_model() -> bytes:
     node = field(1, b"x") + field(2, b"y") + field(3, b"n0") + field(4, b"Relu")
     graph = field(1, node) + field(2, b"g") + field(11, port(b"x")) + field(12, port(b"y"))
     return whole(1, 8) + field(7, graph) + field(8, whole(2, 17))
+
+
+def test_a_fused_function_may_call_another_one() -> None:
+    @vramp.fuse
+    def doubled(x: vramp.Tensor) -> vramp.Tensor:
+        return x * 2
+
+    @vramp.fuse
+    def more(x: vramp.Tensor) -> vramp.Tensor:
+        return doubled(x) + 1
+
+    assert more(cpu([1.0, 2.0])).tolist() == [3, 5]
+    assert doubled(cpu([1.0, 2.0])).tolist() == [2, 4]
+    assert more(cpu([10.0, 20.0])).tolist() == [21, 41]
+
+
+def test_arrays_that_no_memory_holds_are_exceptions() -> None:
+    for make in (vramp.tensor, vramp.from_dlpack):
+        with pytest.raises(MemoryError, match="do not fit into memory"):
+            make(np.broadcast_to(np.float32(0), (1 << 45,)), device="cpu")

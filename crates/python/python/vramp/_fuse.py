@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     _R = TypeVar("_R")
 
 
+# Recordings that a function keeps; the oldest one leaves.
+_MOST_RECORDINGS = 64
+
+
 class Fusing:
     """A block in which ops are written down. They are computed together when a result is read."""
 
@@ -39,8 +43,8 @@ if TYPE_CHECKING:
 def fuse(function: Callable[_P, _R] | None = None, /) -> Any:
     """Computes several ops as one.
 
-    As a decorator, the function runs once for each combination of shapes and types, to record its ops; later calls
-    repeat the recording without running the function. It must compute with its tensors only. As a `with` block, ops are
+    As a decorator, the function runs once for each combination of shapes, types and other arguments, to record its ops;
+    later calls repeat the recording without running the function. It must compute with its tensors only. As a `with` block, ops are
     written down and computed when a result is read.
 
     >>> import vramp
@@ -58,6 +62,9 @@ def fuse(function: Callable[_P, _R] | None = None, /) -> Any:
 
     @functools.wraps(function)
     def fused(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if _vramp.is_recording():
+            # Part of the function that is being recorded.
+            return function(*args, **kwargs)
         tensors: list[Tensor] = []
         key = (_key(args, tensors), _key(kwargs, tensors))
         found = recordings.get(key)
@@ -72,6 +79,8 @@ def fuse(function: Callable[_P, _R] | None = None, /) -> Any:
                 return results
 
             recording = Recording(once, tensors)
+            if len(recordings) >= _MOST_RECORDINGS:
+                recordings.pop(next(iter(recordings)), None)
             found = recordings[key] = (recording, shape[0])
         recording, form = found
         rebuilt: _R = _rebuilt(form, iter(recording.run(tensors)))

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use vramp::runtime::HandlerError;
 
@@ -25,9 +26,11 @@ impl PythonFailure {
         PythonFailure { text, error }
     }
 
-    /// As the failure of a handler.
+    /// As the failure of a handler. Ctrl-C and `sys.exit` in a handler end the run, whatever `on-error` says.
     pub(crate) fn handler_error(py: Python<'_>, error: PyErr) -> HandlerError {
-        HandlerError::failed(PythonFailure::new(py, error))
+        let is_end = !error.is_instance_of::<PyException>(py);
+        let failure = PythonFailure::new(py, error);
+        if is_end { HandlerError::hopeless(failure) } else { HandlerError::failed(failure) }
     }
 
     pub(crate) fn exception(&self, py: Python<'_>) -> PyErr {

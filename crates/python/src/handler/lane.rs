@@ -88,6 +88,13 @@ pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> Option<R> {
     result
 }
 
+/// Whether the calling thread runs the interpreter that the process started with. Lanes belong to that one.
+#[expect(unsafe_code, reason = "only the C API tells interpreters apart")]
+pub(crate) fn is_main_interpreter(_: Python<'_>) -> bool {
+    // SAFETY: the caller is attached to an interpreter.
+    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
+}
+
 /// From now on, no lane calls Python.
 pub(crate) fn end_for_interpreter() {
     ENDING.store(true, Ordering::Release);

@@ -21,7 +21,7 @@ use vramp::runtime::{Kind, Registry};
 use crate::errors::raise;
 
 pub(crate) use declare::Declaration;
-pub(crate) use lane::{end_for_interpreter, wait_for_calls};
+pub(crate) use lane::{end_for_interpreter, is_main_interpreter, wait_for_calls};
 pub(crate) use tick::{PyContext, PyTick};
 
 /// A decorated class.

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use half::f16;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 use vramp::plan::DType;
@@ -113,11 +113,8 @@ pub(super) fn tensor_in(context: &Context, values: &Bound<'_, PyAny>, dtype: Opt
     } else if let Ok(given) = Given::of(values, "an array") {
         let own = dtype_of(py, &given)?;
         let shape = given.shape().to_vec();
-        let bytes = detached(py, || {
-            let mut bytes = vec![0; given.count() * given.item_bytes()];
-            given.copy_rows(&mut bytes, given.item_bytes(), given.item_bytes());
-            bytes
-        })?;
+        let mut bytes = zeroed(given.count(), given.item_bytes())?;
+        detached(py, || given.copy_rows(&mut bytes, given.item_bytes(), given.item_bytes()))?;
         drop(given);
         context.tensor_from_bytes(&bytes, &shape, own).map_err(|error| of_tensor(py, &error))?
     } else if values.hasattr("__dlpack__")? {
@@ -136,6 +133,16 @@ pub(super) fn tensor_in(context: &Context, values: &Bound<'_, PyAny>, dtype: Opt
         }
         _ => Ok(tensor),
     }
+}
+
+/// Memory for this many values, or a `MemoryError`.
+pub(crate) fn zeroed(count: usize, item_bytes: usize) -> PyResult<Vec<u8>> {
+    let failed = || PyMemoryError::new_err(format!("{count} values of {item_bytes} bytes do not fit into memory"));
+    let bytes = count.checked_mul(item_bytes).filter(|_| u32::try_from(count).is_ok()).ok_or_else(failed)?;
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(bytes).map_err(|_| failed())?;
+    zeros.resize(bytes, 0);
+    Ok(zeros)
 }
 
 fn is_nested(values: &Bound<'_, PyAny>) -> bool {

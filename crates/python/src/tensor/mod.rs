@@ -22,8 +22,8 @@ use crate::buffer::{self, Layout};
 use crate::dlpack::{self, Wish};
 use crate::errors::{detached, of_tensor};
 
-pub(crate) use make::{context_of, dtype_named, from_dlpack, tensor, tensor_of, zeros};
-pub(crate) use recording::{PyRecording, begin_fuse, end_fuse};
+pub(crate) use make::{context_of, dtype_named, from_dlpack, tensor, tensor_of, zeroed, zeros};
+pub(crate) use recording::{PyRecording, begin_fuse, end_fuse, is_recording};
 
 #[pyclass(frozen, module = "vramp", name = "Tensor")]
 pub(crate) struct PyTensor {

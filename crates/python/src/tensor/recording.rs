@@ -52,6 +52,12 @@ pub(crate) fn begin_fuse() {
     FUSING.set(FUSING.get() + 1);
 }
 
+/// Whether a function is being recorded on this thread.
+#[pyfunction]
+pub(crate) fn is_recording() -> bool {
+    OPEN.with_borrow(Option::is_some)
+}
+
 #[pyfunction]
 pub(crate) fn end_fuse() {
     FUSING.set(FUSING.get().saturating_sub(1));

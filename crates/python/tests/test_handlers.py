@@ -456,9 +456,9 @@ def test_a_failed_run_keeps_nothing_of_its_callers() -> None:
         local = Local()
         left.append(weakref.ref(local))
         pipeline = vramp.Pipeline(f"{SOLID} frames=2 ! t-wrong ! null", gpu=False)
-        for _ in range(2):
+        for end in (pipeline.run, pipeline.wait):
             with pytest.raises(vramp.RunError, match="wrong") as caught:
-                pipeline.run()
+                end()
             assert isinstance(caught.value.__cause__, ValueError)
             del caught
 

@@ -94,7 +94,7 @@ fn agree(one: &[Tensor], two: &[Tensor]) -> Result<(), String> {
         let floats = |tensor: &Tensor| tensor.cast(DType::F32).and_then(|tensor| tensor.read::<f32>());
         let (one, two) = (floats(one).unwrap(), floats(two).unwrap());
         let largest = one.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
-        // A difference that is NaN is no small one.
+        // A difference that is NaN is not small.
         let is_near = |(one, two): &(&f32, &f32)| (*one - *two).abs() <= MOST_APART_ON_TWO_SIDES * largest;
         if let Some((one, two)) = one.iter().zip(&two).find(|pair| !is_near(pair)) {
             return Err(format!("output {at} has {one} and {two} on the two sides; the largest value is {largest}"));

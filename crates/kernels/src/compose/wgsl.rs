@@ -292,10 +292,12 @@ fn shader(recipe: &Recipe, layout: &ParamLayout, name: &str, pass: WgslPass, var
         functions.chain(after.iter().zip(&layout.after).enumerate().map(|(i, (f, at))| (later + i, f, *at))).collect();
     for (index, _, _) in functions.iter().filter(|(_, f, _)| f.extra_input()) {
         text.bind(Binding::Read, &format!("side_words_{index}"), "array<u32>");
-        let place = match *index <= before.len() {
-            true => "flat_place(at, source_size().x)",
-            false if stores.is_some() => "flat_place(at, frame_size().x)",
-            false => "here",
+        let place = if *index <= before.len() {
+            "flat_place(at, source_size().x)"
+        } else if stores.is_some() {
+            "flat_place(at, frame_size().x)"
+        } else {
+            "here"
         };
         let _ = writeln!(text.parts, "fn side_{index}(at: vec2<i32>) -> u32 {{ return side_words_{index}[{place}]; }}");
     }

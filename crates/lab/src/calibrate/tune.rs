@@ -1,8 +1,8 @@
 //! Tuning: finds the quickest variant of a class of kernels on a device.
 //!
-//! A variant is a workgroup size, a number of pixels per invocation, and how its bounds are tested. Each class of kernels (in place, gathering, two
-//! passes) is composed in several variants, and the quickest variant replaces the default if that variant takes at
-//! least 5 % less time. The chosen variants are part of the profile, so pipelines that are planned with the profile use
+//! A variant is a workgroup size, a number of pixels per invocation, and how their bounds are tested. Each class of
+//! kernels (in place, gathering, two passes) is composed in several variants, and the quickest variant replaces the
+//! default if that variant takes at least 5 % less time. The chosen variants are part of the profile, so pipelines that are planned with the profile use
 //! these variants. All variants give the same pixels (tests/variants.rs).
 
 use vramp_plan::catalog::Class;

@@ -117,7 +117,8 @@ pub struct Rates {
 const NETWORK_PER_TAP: f64 = 4.0;
 
 /// The origin of a rate of networks that is not in the file.
-const DERIVED: &str = "four times `tap`, because the profile has no rate of networks; `vramp calibrate` measures it";
+const DERIVED: &str =
+    "four times `tap`, because the profile has no rate of networks; `vramp devices --calibrate` measures it";
 
 /// A figure that is not in the file.
 fn absent() -> Figure {
@@ -315,7 +316,9 @@ mod tests {
         let gpu = profile.gpu.as_ref().unwrap();
         for rates in [&profile.cpu.rates, &gpu.rates] {
             assert!((rates.of(Class::Network) - 4.0 * rates.of(Class::Tap)).abs() < 1e-6);
-            assert!(matches!(&rates.network.origin, FigureOrigin::Estimate(text) if text.contains("vramp calibrate")));
+            assert!(
+                matches!(&rates.network.origin, FigureOrigin::Estimate(text) if text.contains("vramp devices --calibrate"))
+            );
         }
         // The derived figure is written and read like any other.
         assert_eq!(Profile::read("older.toml", &profile.write()), Ok(profile));
